@@ -73,7 +73,7 @@ func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (p
 // is not allowed.
 func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.Target {
 	if source := t.ForeignSource(); g.NoCrossNamespaceRefs && source != "" {
-		seen.State = v1alpha1.TargetConflict
+		seen.State, seen.Reason = v1alpha1.TargetConflict, v1alpha1.TargetAccessDenied
 		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
 			"use an OCIRepository of this namespace", source)
 	}
@@ -83,17 +83,18 @@ func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.T
 // remember keeps the last known failure of a target while Flux tries again. It drops a
 // rejected write once there is nothing left to write.
 func remember(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target, version string) promotion.Target {
-	if seen.State != v1alpha1.TargetPending || seen.Message != "" {
+	if seen.State != v1alpha1.TargetPending || seen.Reason != "" {
 		return seen
 	}
 	was := seen.StoredIn(rollout.Status.Targets, version)
 	if was == nil || was.State != v1alpha1.TargetFailed {
 		return seen
 	}
-	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && targets.IsRejection(was.Message) {
+	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && was.Reason == v1alpha1.TargetRejected {
 		return seen
 	}
-	seen.State, seen.Message, seen.Unhealthy = was.State, was.Message, t.RemainsUnhealthy(rollout, was.Message)
+	seen.State, seen.Reason, seen.Message = was.State, was.Reason, was.Message
+	seen.Unhealthy = was.Reason == v1alpha1.TargetUnhealthy
 	return seen
 }
 

@@ -27,7 +27,8 @@ func (in Input) Compared() []Target {
 	all, content := slices.Clone(in.Targets.All), in.content()
 	for i := range all {
 		if all[i].Mismatch { // more may be known now about the content of the release
-			all[i].State, all[i].Message, all[i].Mismatch, all[i].Changes = v1alpha1.TargetApplied, "", false, time.Time{}
+			all[i].State, all[i].Reason, all[i].Message = v1alpha1.TargetApplied, "", ""
+			all[i].Mismatch, all[i].Changes = false, time.Time{}
 		}
 		if all[i].State == v1alpha1.TargetApplied && all[i].Digest != "" {
 			all[i] = in.compared(all[i], content)
@@ -47,9 +48,10 @@ func (in Input) compared(t Target, release string) Target {
 	unproven := in.lacksProof(t)
 	switch tag := current.Version.Tag; {
 	case accepted == t.Digest && in.hasRun(release): // another target has pulled the tag again
-		t.State, t.Message = v1alpha1.TargetPending, fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
+		t.State, t.Reason = v1alpha1.TargetPending, v1alpha1.TargetDigestMismatch
+		t.Message = fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
 	case unproven != nil:
-		t.State, t.Mismatch, t.Changes = v1alpha1.TargetConflict, true, unproven.next()
+		t.State, t.Reason, t.Mismatch, t.Changes = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true, unproven.next()
 		t.Message = fmt.Sprintf("has pulled %s as %s, but the release is %s, and this content is not proven: %s; "+
 			"push each release under a tag of its own, or pin another release with spec.wantedVersion", tag, t.Digest, release, unproven.Message)
 	case accepted != "" && accepted != t.Digest:
@@ -57,7 +59,8 @@ func (in Input) compared(t Target, release string) Target {
 	case orEmpty(current.Version.Digest) == "", current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
 		t.Moved = movedFrom(release, tag, t)
 	default:
-		t.State, t.Mismatch, t.Message = v1alpha1.TargetConflict, true, fmt.Sprintf("has pulled %s as %s, but the release is %s: "+
+		t.State, t.Reason, t.Mismatch = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true
+		t.Message = fmt.Sprintf("has pulled %s as %s, but the release is %s: "+
 			"push each release under a tag of its own; to take what the tag points to now, set spec.digestReflectionPolicy of ImagePolicy %s to Always while %s is its latest, "+
 			"or pin another release with spec.wantedVersion",
 			tag, t.Digest, release, in.Policy.Name, tag)

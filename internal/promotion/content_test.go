@@ -132,6 +132,9 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 			if got.State != test.want.state || got.Mismatch != (got.State == v1alpha1.TargetConflict) {
 				t.Errorf("the target is %s, mismatch: %t: %s", got.State, got.Mismatch, got.Message)
 			}
+			if (got.Reason == v1alpha1.TargetDigestMismatch) != (got.State != v1alpha1.TargetApplied) {
+				t.Errorf("the target is %s because of %q: %s", got.State, got.Reason, got.Message)
+			}
 			d := promotion.Decide(in)
 			reported := d.Reason == v1alpha1.TagMovedReason
 			if reported != (test.want.moved != "") || reported && !strings.HasSuffix(d.Message, "it is sha256:bbb now, and was "+test.want.moved) {

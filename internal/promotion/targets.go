@@ -37,6 +37,8 @@ type Target struct {
 	Name string
 	// State as it is observed now.
 	State v1alpha1.TargetState
+	// Reason is why the target is in this state; empty while there is nothing to say.
+	Reason v1alpha1.TargetReason
 	// Message describes the problem and what to do about it; empty while there is none.
 	Message string
 	// Unset is true if a version field of the target is empty. It is known whenever

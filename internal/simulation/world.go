@@ -85,7 +85,8 @@ func (w *world) promoted(d promotion.Decision) {
 	}
 	for i := range w.in.Targets.All {
 		w.in.Targets.All[i].State, w.in.Targets.All[i].Digest = v1alpha1.TargetPending, ""
-		w.in.Targets.All[i].Message, w.in.Targets.All[i].Moved, w.in.Targets.All[i].Mismatch = "", "", false
+		w.in.Targets.All[i].Reason, w.in.Targets.All[i].Message = "", ""
+		w.in.Targets.All[i].Moved, w.in.Targets.All[i].Mismatch = "", false
 	}
 	w.appliedAt = w.in.Now.Add(w.applies)
 }
@@ -99,7 +100,7 @@ func (w *world) apply() {
 	w.appliedAt = time.Time{}
 	for i := range w.in.Targets.All {
 		if t := &w.in.Targets.All[i]; t.State == v1alpha1.TargetPending {
-			t.State, t.Message = v1alpha1.TargetApplied, ""
+			t.State, t.Reason, t.Message = v1alpha1.TargetApplied, "", ""
 		}
 	}
 }

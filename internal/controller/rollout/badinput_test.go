@@ -380,7 +380,8 @@ func TestTargetThatRefusesTheWriteIsShownAndRecovers(t *testing.T) {
 			}
 			message := "patch Kustomization " + s.Namespace + "/shop: " + rejected.Error()
 			s.Expect(s.rollout("shop").Status.Targets).To(Equal([]v1alpha1.TargetStatus{
-				{Kind: "Kustomization", Namespace: s.Namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetFailed, Message: message},
+				{Kind: "Kustomization", Namespace: s.Namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetFailed, Reason: v1alpha1.TargetRejected,
+					Message: message},
 				{Kind: "OCIRepository", Namespace: s.Namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetPending},
 			}))
 			s.Expect(s.Wire.Writes()).To(Equal([]string{

@@ -74,7 +74,7 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 		}
 	}
 	if c.Message() != "" && seen.State != v1alpha1.TargetConflict {
-		seen.State, seen.Message = v1alpha1.TargetConflict, c.Message()
+		seen.State, seen.Reason, seen.Message = v1alpha1.TargetConflict, v1alpha1.TargetContested, c.Message()
 	}
 	return seen, nil
 }
@@ -88,7 +88,7 @@ func (r *Reconciler) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, see
 	}
 	version := rollout.Current().Version.Tag
 	was := seen.StoredIn(rollout.Status.Targets, version)
-	if was == nil || was.State != v1alpha1.TargetConflict || !targets.IsTaking(was.Message) {
+	if was == nil || was.Reason != v1alpha1.TargetContested {
 		return nil
 	}
 	c := &targetConflict{Conflict: *fieldconflict.Resume(strings.Clone(version), was.Message, r.Now())}

@@ -18,6 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -108,7 +110,7 @@ func TestFieldThatIsTakenBackAgainIsContested(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition).Reason).To(Equal(v1alpha1.TargetConflictReason))
 	s.Expect(s.rollout("shop").Status.Targets).To(ContainElement(v1alpha1.TargetStatus{
 		Kind: "OCIRepository", Name: "shop", Namespace: s.Namespace, Version: "1.0.0",
-		Digest: digestOf("1.0.0"), State: v1alpha1.TargetConflict, Message: takesTag,
+		Digest: digestOf("1.0.0"), State: v1alpha1.TargetConflict, Reason: v1alpha1.TargetContested, Message: takesTag,
 	}))
 	reported := s.Events.Take()
 	s.Expect(reported[len(reported)-2:]).To(Equal([]fixture.Event{
@@ -300,6 +302,26 @@ func TestRestartBetweenTwoRoundsDoesNotEndAContest(t *testing.T) {
 	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(13 * time.Minute))
 	s.Expect(s.Wire.Writes()).To(BeEmpty())
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition).Reason).To(Equal(v1alpha1.TargetConflictReason))
+}
+
+// After a restart, the stored reason shows that a field is contested, in whatever words.
+func TestContestIsResumedFromItsReason(t *testing.T) {
+	g := NewWithT(t)
+	rollout := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0")).Obj()
+	target := targets.Target{Repository: fixture.MakeRepository("web").DrivenBy("shop").Obj()}
+	seen := promotion.Target{Kind: target.Kind(), Namespace: fixture.Namespace, Name: "web"}
+	stored := func(reason v1alpha1.TargetReason, message string) {
+		rollout.Status.Targets = []v1alpha1.TargetStatus{{
+			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name, Version: "1.0.0",
+			State: v1alpha1.TargetConflict, Reason: reason, Message: message,
+		}}
+	}
+	r := &Reconciler{Now: func() time.Time { return fixture.Noon }}
+	stored(v1alpha1.TargetOutranked, "spec.ref.semver is overwritten by nobody")
+	g.Expect(r.conflictOf(rollout, target, seen)).To(BeNil())
+	stored(v1alpha1.TargetContested, "in any words")
+	g.Expect(r.conflictOf(rollout, target, seen)).NotTo(BeNil())
+	g.Expect(r.conflictOf(rollout, target, seen).Message()).To(Equal("in any words"))
 }
 
 func TestContestedVariableNamesItsRival(t *testing.T) {

@@ -77,7 +77,7 @@ func (r *rejections) judge(rollout *v1alpha1.Rollout, t targets.Target, seen pro
 		r.put(key, t.Object(), nil)
 		return seen
 	}
-	seen.State, seen.Message = v1alpha1.TargetFailed, last.message
+	seen.State, seen.Reason, seen.Message = v1alpha1.TargetFailed, v1alpha1.TargetRejected, last.message
 	return seen
 }
 
@@ -138,7 +138,7 @@ func setRejected(s *v1alpha1.RolloutStatus, r rejection) {
 	object := r.target.Object()
 	wanted := v1alpha1.TargetStatus{
 		Kind: r.target.Kind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-		Version: s.History[0].Version.Tag, State: v1alpha1.TargetFailed, Message: truncate.Message(r.Error()),
+		Version: s.History[0].Version.Tag, State: v1alpha1.TargetFailed, Reason: v1alpha1.TargetRejected, Message: truncate.Message(r.Error()),
 	}
 	i, listed := slices.BinarySearchFunc(s.Targets, wanted, func(a, b v1alpha1.TargetStatus) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

@@ -84,7 +84,7 @@ func setTargets(r report, in promotion.Input) {
 	for _, seen := range r.Targets.All {
 		next := v1alpha1.TargetStatus{
 			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name,
-			Version: current.Version.Tag, State: seen.State, Message: truncate.Message(seen.Message),
+			Version: current.Version.Tag, State: seen.State, Reason: seen.Reason, Message: truncate.Message(seen.Message),
 		}
 		if r.decision.Action.Promotes() {
 			next = unproven(seen, next)
@@ -100,7 +100,7 @@ func setTargets(r report, in promotion.Input) {
 // about the release before, except a conflict that affects every release.
 func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	if seen.State != v1alpha1.TargetConflict || seen.Mismatch {
-		next.State, next.Message = v1alpha1.TargetPending, ""
+		next.State, next.Reason, next.Message = v1alpha1.TargetPending, "", ""
 	}
 	return next
 }
@@ -109,7 +109,7 @@ func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.Target
 // changed: Flux tries again and again.
 func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	was := seen.StoredIn(before, next.Version)
-	if was != nil && was.State == next.State && truncate.SameButDurations(was.Message, next.Message) {
+	if was != nil && was.State == next.State && was.Reason == next.Reason && truncate.SameButDurations(was.Message, next.Message) {
 		return *was
 	}
 	return next
@@ -119,7 +119,7 @@ func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1a
 // Ready for a moment in each of its passes, and that is not a change. A target beyond the
 // size limit was applied if all were.
 func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, allApplied bool) v1alpha1.TargetStatus {
-	if next.State != v1alpha1.TargetPending || next.Message != "" {
+	if next.State != v1alpha1.TargetPending || next.Reason != "" {
 		return next
 	}
 	switch was := seen.StoredIn(before, next.Version); {

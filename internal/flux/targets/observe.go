@@ -3,7 +3,6 @@
 package targets
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,107 +27,103 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}
 	switch {
 	case version != "" && !promotion.IsTag(version):
-		seen.State = v1alpha1.TargetConflict
-		seen.Message = fmt.Sprintf("status.history names %s, which cannot be a tag and is not written: set spec.wantedVersion to the right one",
-			strconv.Quote(truncate.Text(version, 80)))
+		seen = invalidVersion(version).into(seen)
 	case t.Repository != nil:
-		seen.State, seen.Message = observeRepository(t.Repository, version)
+		seen = observeRepository(t.Repository, version).into(seen)
 		seen.Image = imagename.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
 		if seen.State == v1alpha1.TargetApplied {
 			seen.Digest = pulled(t.Repository, version)
 		}
 	case t.HelmRelease != nil:
-		seen.State, seen.Message = t.observeHelmRelease(rollout, version)
+		seen = t.observeHelmRelease(rollout, version).into(seen)
 	default:
-		seen.State, seen.Message = t.observeKustomization(rollout, version)
-		seen.Unhealthy = seen.State == v1alpha1.TargetFailed && t.becameUnhealthy(rollout)
+		seen = t.observeKustomization(rollout, version).into(seen)
 	}
+	seen.Unhealthy = seen.Reason == v1alpha1.TargetUnhealthy
 	return seen
 }
 
-// becameUnhealthy reports whether a Kustomization that has failed has applied the version,
-// and waited in vain for the health of what it applied. The reason alone does not show
-// that: kustomize-controller also has it if spec.healthChecks is invalid, or if it could
-// not store that it waits.
-func (t Target) becameUnhealthy(rollout *v1alpha1.Rollout) bool {
-	ready := apimeta.FindStatusCondition(t.Kustomization.Status.Conditions, meta.ReadyCondition)
-	return ready.Reason == meta.HealthCheckFailedReason && t.RemainsUnhealthy(rollout, ready.Message)
+func invalidVersion(version string) observation {
+	return conflict(v1alpha1.TargetInvalidVersion,
+		"status.history names %s, which cannot be a tag and is not written: set spec.wantedVersion to the right one",
+		strconv.Quote(truncate.Text(version, 80)))
 }
 
-// RemainsUnhealthy reports whether the message with which a target has failed is about the
-// health of the version that it has applied. While Flux tries again, its conditions do not
-// show why it failed before. A Kustomization with a variable has the same revision before
-// and after the write. There, only the reconcile request that was written with the version
-// proves which pass it was.
-func (t Target) RemainsUnhealthy(rollout *v1alpha1.Rollout, message string) bool {
-	if t.Kustomization == nil || !SaysUnhealthy(message) {
-		return false
-	}
-	_, asked := t.Kustomization.Annotations[meta.ReconcileRequestAnnotation]
-	return asked || t.sourceIsOf(rollout)
-}
-
-// SaysUnhealthy reports whether a message of kustomize-controller is about the health of
-// what it applied.
-func SaysUnhealthy(message string) bool {
-	const begin = "health check failed after "
-	return len(message) >= len(begin) && strings.EqualFold(message[:len(begin)], begin)
-}
-
-func observeRepository(r *sourcev1.OCIRepository, version string) (v1alpha1.TargetState, string) {
+func observeRepository(r *sourcev1.OCIRepository, version string) observation {
 	switch outranked := outranking(r); {
 	case outranked != "":
-		return v1alpha1.TargetConflict, fmt.Sprintf("%s outranks spec.ref.tag in Flux: remove it", outranked)
+		return conflict(v1alpha1.TargetOutranked, "%s outranks spec.ref.tag in Flux: remove it", outranked)
 	case r.Spec.Suspend:
-		return v1alpha1.TargetPending, "is suspended: resume it"
+		return suspended
 	case r.Spec.Reference == nil || r.Spec.Reference.Tag != version:
-		return v1alpha1.TargetPending, ""
+		return pending
 	}
 	ready := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReadyCondition)
 	switch {
 	case failed(r, r.Status.Conditions, r.Status.LastHandledReconcileAt):
-		return v1alpha1.TargetFailed, ready.Message
+		return failure(v1alpha1.TargetNotPulled, ready.Message)
 	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && hasTag(r, version):
-		return v1alpha1.TargetApplied, ""
+		return applied
 	}
-	return v1alpha1.TargetPending, ""
+	return pending
 }
 
-func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
+func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) observation {
 	k := t.Kustomization
-	if state, message := t.hindered(rollout); state != "" {
-		return state, message
+	if found := t.hindered(rollout); !found.isNothing() {
+		return found
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	switch {
 	case !t.Carries(version) || !t.sourceOffers(rollout, version):
-		return v1alpha1.TargetPending, ""
+		return pending
 	case failed(k, k.Status.Conditions, k.Status.LastHandledReconcileAt) && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
-		return v1alpha1.TargetFailed, ready.Message
+		return failure(t.reasonOf(rollout, *ready), ready.Message)
 	case isReady(k.Status.Conditions) && k.Status.ObservedGeneration == k.Generation && t.isCurrent(k.Status.LastAppliedRevision):
-		return v1alpha1.TargetApplied, ""
+		return applied
 	}
-	return v1alpha1.TargetPending, ""
+	return pending
 }
 
-// hindered returns what keeps a Kustomization from any version. The state is empty if
-// nothing does.
-func (t Target) hindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
+// reasonOf returns why a Kustomization has failed. It is unhealthy only if it has applied
+// the version, and waited in vain for the health of what it applied. A Kustomization with
+// a variable has the same revision before and after the write. There, only the reconcile
+// request that was written with the version proves which pass it was.
+func (t Target) reasonOf(rollout *v1alpha1.Rollout, ready metav1.Condition) v1alpha1.TargetReason {
+	_, asked := t.Kustomization.Annotations[meta.ReconcileRequestAnnotation]
+	if (asked || t.sourceIsOf(rollout)) && fluxSaysUnhealthy(ready) {
+		return v1alpha1.TargetUnhealthy
+	}
+	return v1alpha1.TargetNotApplied
+}
+
+// fluxSaysUnhealthy reports whether kustomize-controller has waited in vain for the health
+// of what it applied. It reads a text of Flux, because the reason alone does not show
+// that: kustomize-controller also has it if spec.healthChecks is invalid, or if it could
+// not store that it waits.
+func fluxSaysUnhealthy(ready metav1.Condition) bool {
+	const begin = "health check failed after "
+	message := ready.Message
+	return ready.Reason == meta.HealthCheckFailedReason && len(message) >= len(begin) && strings.EqualFold(message[:len(begin)], begin)
+}
+
+// hindered returns what keeps a Kustomization from any version.
+func (t Target) hindered(rollout *v1alpha1.Rollout) observation {
 	switch many, invalid := tooMany(t.Kind(), t.Kustomization), t.invalid(); {
-	case many != "":
-		return v1alpha1.TargetConflict, many
+	case !many.isNothing():
+		return many
 	case len(invalid) > 0:
-		return v1alpha1.TargetConflict, fmt.Sprintf("Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
+		return conflict(v1alpha1.TargetInvalidField, "Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
 			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)
 	case awaits(t.Kustomization, rollout):
-		return v1alpha1.TargetConflict, "applies this Rollout and waits for it, while the Rollout waits for what it applies: " +
-			"apply the Rollout from another Kustomization, or set spec.wait to false"
+		return conflict(v1alpha1.TargetDependencyCycle, "applies this Rollout and waits for it, while the Rollout waits for what it applies: "+
+			"apply the Rollout from another Kustomization, or set spec.wait to false")
 	case t.Kustomization.Spec.Suspend:
-		return v1alpha1.TargetPending, "is suspended: resume it"
+		return suspended
 	case t.consumesMissingSource():
-		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", t.Kustomization.Spec.SourceRef.Name)
+		return missingSource(t.Kustomization.Spec.SourceRef.Name)
 	}
-	return "", ""
+	return observation{}
 }
 
 // sourceOffers reports whether Flux has pulled the version into a source that the Rollout

@@ -3,7 +3,6 @@
 package targets
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -22,21 +21,21 @@ const deployed = "deployed"
 // observeHelmRelease uses the last attempt of helm-controller and the newest version of
 // the Helm release. helm-controller writes conditions before the rest of the status:
 // Ready alone may still refer to the chart or the values before.
-func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) (v1alpha1.TargetState, string) {
+func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) observation {
 	h := t.HelmRelease
-	if state, message := t.helmHindered(rollout); state != "" {
-		return state, message
+	if found := t.helmHindered(rollout); !found.isNothing() {
+		return found
 	}
 	charted, failed := t.sourceIsOf(rollout), t.tried(rollout) && helmFailed(h)
 	switch {
 	case !charted && len(t.Paths) == 0, !t.Carries(version), !t.sourceOffers(rollout, version):
-		return v1alpha1.TargetPending, ""
+		return pending
 	case charted && refusesChart(h, version), failed && t.handled():
-		return v1alpha1.TargetFailed, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message
+		return failure(v1alpha1.TargetNotApplied, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
-		return v1alpha1.TargetApplied, ""
+		return applied
 	}
-	return v1alpha1.TargetPending, ""
+	return pending
 }
 
 // tried reports whether helm-controller's last attempt was for the HelmRelease's
@@ -66,22 +65,21 @@ func (t Target) handled() bool {
 	return len(t.Paths) == 0 || Handled(t.HelmRelease, t.HelmRelease.Status.LastHandledReconcileAt)
 }
 
-// helmHindered returns what keeps a HelmRelease from any version. The state is empty if
-// nothing does.
-func (t Target) helmHindered(rollout *v1alpha1.Rollout) (v1alpha1.TargetState, string) {
+// helmHindered returns what keeps a HelmRelease from any version.
+func (t Target) helmHindered(rollout *v1alpha1.Rollout) observation {
 	h := t.HelmRelease
-	switch problem := t.misannotated(); {
-	case problem != "":
-		return v1alpha1.TargetConflict, problem
+	switch found := t.misannotated(); {
+	case !found.isNothing():
+		return found
 	case installs(h, rollout):
-		return v1alpha1.TargetConflict, "installs this Rollout and waits for it, while the Rollout waits for what it installs: " +
-			"install the Rollout from elsewhere, or set spec.install.disableWait and spec.upgrade.disableWait to true"
+		return conflict(v1alpha1.TargetDependencyCycle, "installs this Rollout and waits for it, while the Rollout waits for what it installs: "+
+			"install the Rollout from elsewhere, or set spec.install.disableWait and spec.upgrade.disableWait to true")
 	case h.Spec.Suspend:
-		return v1alpha1.TargetPending, "is suspended: resume it"
+		return suspended
 	case t.consumesMissingSource():
-		return v1alpha1.TargetPending, fmt.Sprintf("its OCIRepository %s does not exist", h.Spec.ChartRef.Name)
+		return missingSource(h.Spec.ChartRef.Name)
 	}
-	return "", ""
+	return observation{}
 }
 
 // installs reports whether the chart of the HelmRelease contains the Rollout and Helm

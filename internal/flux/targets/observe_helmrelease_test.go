@@ -52,6 +52,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 		version string                     // 1.1.0 by default
 		rollout func(*v1alpha1.Rollout)
 		state   v1alpha1.TargetState
+		reason  v1alpha1.TargetReason
 		message string
 	}{
 		"applied once Helm has deployed what the source offers": {
@@ -70,7 +71,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			release: deployed(), source: fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0"), state: v1alpha1.TargetPending,
 		},
 		"pending while its source does not exist": {
-			release: deployed(), source: fixture.MakeRepository(""), state: v1alpha1.TargetPending, message: "its OCIRepository web does not exist",
+			release: deployed(), source: fixture.MakeRepository(""), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSourceMissing, message: "its OCIRepository web does not exist",
 		},
 		"pending if its chart comes from elsewhere now": {
 			release: deployed().FromChart("web"), source: fixture.MakeRepository(""), state: v1alpha1.TargetPending,
@@ -130,34 +131,34 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			state: v1alpha1.TargetPending,
 		},
 		"pending while suspended, whatever it reports": {
-			release: deployed().Suspended(), state: v1alpha1.TargetPending, message: "is suspended: resume it",
+			release: deployed().Suspended(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSuspended, message: "is suspended: resume it",
 		},
 		"failed if the upgrade failed": {
-			release: failed(helmv2.UpgradeFailedReason, upgradeFailed), state: v1alpha1.TargetFailed, message: upgradeFailed,
+			release: failed(helmv2.UpgradeFailedReason, upgradeFailed), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed,
 		},
 		"failed if the installation failed": {
-			release: failed(helmv2.InstallFailedReason, "Helm install failed"), state: v1alpha1.TargetFailed, message: "Helm install failed",
+			release: failed(helmv2.InstallFailedReason, "Helm install failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm install failed",
 		},
 		"failed if the tests of the chart failed": {
-			release: failed(helmv2.TestFailedReason, "Helm test failed"), state: v1alpha1.TargetFailed, message: "Helm test failed",
+			release: failed(helmv2.TestFailedReason, "Helm test failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm test failed",
 		},
 		"failed if Helm went back to the release before": {
 			release: failed(helmv2.RollbackSucceededReason, rolledBack).Snapshot(fixture.ChartVersion("1.0.0", ""), "", "deployed"),
-			state:   v1alpha1.TargetFailed, message: rolledBack,
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: rolledBack,
 		},
 		"failed if Helm could not go back": {
-			release: failed(helmv2.RollbackFailedReason, "Helm rollback failed"), state: v1alpha1.TargetFailed, message: "Helm rollback failed",
+			release: failed(helmv2.RollbackFailedReason, "Helm rollback failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm rollback failed",
 		},
 		"failed if Helm uninstalled what it could not install": {
 			release: failed(helmv2.UninstallSucceededReason, "Helm uninstall remediation succeeded"),
-			state:   v1alpha1.TargetFailed, message: "Helm uninstall remediation succeeded",
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm uninstall remediation succeeded",
 		},
 		"failed if Helm could not uninstall it": {
-			release: failed(helmv2.UninstallFailedReason, "Helm uninstall failed"), state: v1alpha1.TargetFailed, message: "Helm uninstall failed",
+			release: failed(helmv2.UninstallFailedReason, "Helm uninstall failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm uninstall failed",
 		},
 		"failed if Helm says so while it is about to try again": {
 			release: failed(helmv2.UpgradeFailedReason, upgradeFailed).Condition(meta.ReconcilingCondition, yes, 2, "retrying after 5m0s"),
-			state:   v1alpha1.TargetFailed, message: upgradeFailed,
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed,
 		},
 		"pending while it is being deleted, which is no failure of the release": {
 			release: failed(helmv2.UninstallSucceededReason, "Helm uninstall succeeded").Deleted(), state: v1alpha1.TargetPending,
@@ -186,11 +187,11 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 		},
 		"failed if the tag is not the version of the chart": {
 			release: rejected("artifact revision 1.1.0 does not match chart version 1.0.9"),
-			state:   v1alpha1.TargetFailed, message: "artifact revision 1.1.0 does not match chart version 1.0.9",
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "artifact revision 1.1.0 does not match chart version 1.0.9",
 		},
 		"failed if the version of the chart, which is the tag, is none": {
 			release: rejected("invalid chart version main"), version: "main", source: source().Tag("main").Pulled(fixture.Revision("main")),
-			state: v1alpha1.TargetFailed, message: "invalid chart version main",
+			state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "invalid chart version main",
 		},
 		"pending if another tag was not the version of its chart": {
 			release: rejected("artifact revision 1.0.0 does not match chart version 0.9.0"), state: v1alpha1.TargetPending,
@@ -213,13 +214,13 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			release: untried(meta.HealthCheckCanceledReason), state: v1alpha1.TargetPending,
 		},
 		"in conflict if its chart has the Rollout and it waits for all": {
-			release: deployed(), rollout: fromChart, state: v1alpha1.TargetConflict, message: helmCycle,
+			release: deployed(), rollout: fromChart, state: v1alpha1.TargetConflict, reason: v1alpha1.TargetDependencyCycle, message: helmCycle,
 		},
 		"in conflict if it waits for the Rollout at upgrades alone": {
-			release: deployed().NoWait(true, false), rollout: fromChart, state: v1alpha1.TargetConflict, message: helmCycle,
+			release: deployed().NoWait(true, false), rollout: fromChart, state: v1alpha1.TargetConflict, reason: v1alpha1.TargetDependencyCycle, message: helmCycle,
 		},
 		"in conflict if it waits for the Rollout at the installation alone": {
-			release: deployed().NoWait(false, true), rollout: fromChart, state: v1alpha1.TargetConflict, message: helmCycle,
+			release: deployed().NoWait(false, true), rollout: fromChart, state: v1alpha1.TargetConflict, reason: v1alpha1.TargetDependencyCycle, message: helmCycle,
 		},
 		"applied if its chart has the Rollout and it never waits": {
 			release: deployed().NoWait(true, true), rollout: fromChart, state: v1alpha1.TargetApplied,
@@ -244,7 +245,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 				observed.Source = nil
 			}
 			NewWithT(t).Expect(observed.Observe(rollout, version)).To(Equal(promotion.Target{
-				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Message: tt.message,
+				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 			}))
 		})
 	}

@@ -31,6 +31,7 @@ func TestRepositoryIsObserved(t *testing.T) {
 	for name, tt := range map[string]struct {
 		repository *fixture.RepositoryBuilder
 		state      v1alpha1.TargetState
+		reason     v1alpha1.TargetReason
 		message    string
 	}{
 		"applied once the artifact of the tag was pulled at this generation": {
@@ -70,11 +71,11 @@ func TestRepositoryIsObserved(t *testing.T) {
 		},
 		"failed if Flux says so of this generation": {
 			repository: pulled().Condition(meta.ReadyCondition, no, 2, "manifest unknown"),
-			state:      v1alpha1.TargetFailed, message: "manifest unknown",
+			state:      v1alpha1.TargetFailed, reason: v1alpha1.TargetNotPulled, message: "manifest unknown",
 		},
 		"failed if Flux says so in a pass that knew of the write": {
 			repository: pulled().Requested("now", "now").Condition(meta.ReadyCondition, no, 2, "manifest unknown"),
-			state:      v1alpha1.TargetFailed, message: "manifest unknown",
+			state:      v1alpha1.TargetFailed, reason: v1alpha1.TargetNotPulled, message: "manifest unknown",
 		},
 		"pending if Flux says so in a pass that began before the write": {
 			repository: pulled().Requested("now", "before").Condition(meta.ReadyCondition, no, 2, "latest: manifest unknown"),
@@ -85,24 +86,24 @@ func TestRepositoryIsObserved(t *testing.T) {
 		},
 		"in conflict with a digest": {
 			repository: pulled().Digest("sha256:1"),
-			state:      v1alpha1.TargetConflict, message: "spec.ref.digest outranks spec.ref.tag in Flux: remove it",
+			state:      v1alpha1.TargetConflict, reason: v1alpha1.TargetOutranked, message: "spec.ref.digest outranks spec.ref.tag in Flux: remove it",
 		},
 		"in conflict with a range": {
 			repository: pulled().Semver("1.x"),
-			state:      v1alpha1.TargetConflict, message: "spec.ref.semver outranks spec.ref.tag in Flux: remove it",
+			state:      v1alpha1.TargetConflict, reason: v1alpha1.TargetOutranked, message: "spec.ref.semver outranks spec.ref.tag in Flux: remove it",
 		},
 		"in conflict with both, the stronger is named": {
 			repository: pulled().Semver("1.x").Digest("sha256:1").Suspended(),
-			state:      v1alpha1.TargetConflict, message: "spec.ref.digest outranks spec.ref.tag in Flux: remove it",
+			state:      v1alpha1.TargetConflict, reason: v1alpha1.TargetOutranked, message: "spec.ref.digest outranks spec.ref.tag in Flux: remove it",
 		},
 		"pending while suspended, whatever it reports": {
-			repository: pulled().Suspended(), state: v1alpha1.TargetPending, message: "is suspended: resume it",
+			repository: pulled().Suspended(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSuspended, message: "is suspended: resume it",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := repository(tt.repository).Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
 			want := promotion.Target{
-				Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "web", State: tt.state, Message: tt.message,
+				Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 				Image: "registry.example.com/web",
 			}
 			if tt.state == v1alpha1.TargetApplied {
@@ -136,6 +137,7 @@ func TestKustomizationIsObserved(t *testing.T) {
 		source        *fixture.RepositoryBuilder // web at 1.1.0 by default
 		rollout       func(*v1alpha1.Rollout)
 		state         v1alpha1.TargetState
+		reason        v1alpha1.TargetReason
 		message       string
 	}{
 		"applied once it consumed what the source offers": {
@@ -160,14 +162,14 @@ func TestKustomizationIsObserved(t *testing.T) {
 			kustomization: consumer().Condition(meta.ReconcilingCondition, yes, 2, "Progressing"), source: source, state: v1alpha1.TargetPending,
 		},
 		"pending while suspended, whatever it reports": {
-			kustomization: consumer().Suspended(), source: source, state: v1alpha1.TargetPending, message: "is suspended: resume it",
+			kustomization: consumer().Suspended(), source: source, state: v1alpha1.TargetPending, reason: v1alpha1.TargetSuspended, message: "is suspended: resume it",
 		},
 		"pending while its source does not exist": {
-			kustomization: consumer(), state: v1alpha1.TargetPending, message: "its OCIRepository web does not exist",
+			kustomization: consumer(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSourceMissing, message: "its OCIRepository web does not exist",
 		},
 		"failed if Flux could not apply what the source offers": {
 			kustomization: consumer().Applied(before).Attempted(now).Condition(meta.ReadyCondition, no, 2, "no such field"),
-			source:        source, state: v1alpha1.TargetFailed, message: "no such field",
+			source:        source, state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "no such field",
 		},
 		"pending if Flux could not apply what the source offered before": {
 			kustomization: consumer().Applied(before).Condition(meta.ReadyCondition, no, 2, "no such field"),
@@ -213,7 +215,7 @@ func TestKustomizationIsObserved(t *testing.T) {
 		},
 		"failed in a pass that knew of the substitute": {
 			kustomization: fromGit().Requested("now", "now").Condition(meta.ReadyCondition, no, 2, "no such field"),
-			state:         v1alpha1.TargetFailed, message: "no such field",
+			state:         v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "no such field",
 		},
 		"pending if Flux failed in a pass that began before the substitute was written": {
 			kustomization: fromGit().Requested("now", "before").Condition(meta.ReadyCondition, no, 2, "no such field"),
@@ -221,19 +223,19 @@ func TestKustomizationIsObserved(t *testing.T) {
 		},
 		"failed from a source that is no OCIRepository": {
 			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "no such field"),
-			state:         v1alpha1.TargetFailed, message: "no such field",
+			state:         v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "no such field",
 		},
 		"in conflict if Flux does not accept the variable": {
 			kustomization: consumer().DrivenBy("shop", "MY-VAR"), source: source, state: v1alpha1.TargetConflict,
-			message: `Flux does not accept "MY-VAR" as the name of a variable: ` +
+			reason: v1alpha1.TargetInvalidField, message: `Flux does not accept "MY-VAR" as the name of a variable: ` +
 				"rename the annotation rollout.kuberik.com/substitute.MY-VAR.from",
 		},
 		"in conflict if it applies the Rollout and waits for all": {
-			kustomization: consumer().Waits(), source: source, rollout: owned, state: v1alpha1.TargetConflict, message: cycle,
+			kustomization: consumer().Waits(), source: source, rollout: owned, state: v1alpha1.TargetConflict, reason: v1alpha1.TargetDependencyCycle, message: cycle,
 		},
 		"in conflict if it applies the Rollout and waits for it": {
 			kustomization: consumer().WaitsFor("Rollout", "", "shop"), source: source, rollout: owned,
-			state: v1alpha1.TargetConflict, message: cycle,
+			state: v1alpha1.TargetConflict, reason: v1alpha1.TargetDependencyCycle, message: cycle,
 		},
 		"applied if it waits for another Rollout": {
 			kustomization: consumer().WaitsFor("Rollout", "", "cart"), source: source, rollout: owned, state: v1alpha1.TargetApplied,
@@ -256,7 +258,7 @@ func TestKustomizationIsObserved(t *testing.T) {
 				web.Source = tt.source.Obj()
 			}
 			g.Expect(web.Observe(rollout, "1.1.0")).To(Equal(promotion.Target{
-				Kind: kustomizev1.KustomizationKind, Namespace: fixture.Namespace, Name: "web", State: tt.state, Message: tt.message,
+				Kind: kustomizev1.KustomizationKind, Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 			}))
 		})
 	}

@@ -15,9 +15,6 @@ import (
 // fluxApplier is the field manager of Flux's Kustomizations.
 const fluxApplier = "kustomize-controller"
 
-// takenBack is part of every description of a Taking.
-const takenBack = " overwritten by "
-
 // Taking describes who overwrote fields of a target that belong to its Rollout.
 type Taking struct {
 	// Fields are the paths of the fields that do not have the version.
@@ -92,22 +89,18 @@ func (x Taking) Named() bool { return len(x.Managers) > 0 }
 // for the same cause.
 func (x Taking) String() string {
 	fields := strings.Join(x.Fields, " and ")
-	is := " is"
+	are := "is"
 	if len(x.Fields) > 1 {
-		is = " are"
+		are = "are"
 	}
 	switch {
 	case x.Parent != "":
-		return fmt.Sprintf("%s%s%s%s for Kustomization %s: remove it from the manifest that this Kustomization applies, "+
-			"or name it in its spec.ignore", fields, is, takenBack, strings.Join(x.Managers, " and "), x.Parent)
+		return fmt.Sprintf("%s %s overwritten by %s for Kustomization %s: remove it from the manifest that this Kustomization applies, "+
+			"or name it in its spec.ignore", fields, are, strings.Join(x.Managers, " and "), x.Parent)
 	case x.Named():
-		return fmt.Sprintf("%s%s%s%s: remove it from what that field manager writes",
-			fields, is, takenBack, strings.Join(x.Managers, " and "))
+		return fmt.Sprintf("%s %s overwritten by %s: remove it from what that field manager writes",
+			fields, are, strings.Join(x.Managers, " and "))
 	}
-	return fmt.Sprintf("%s%s%sa writer that removes it and leaves no name: find it in the audit log of the API server",
-		fields, is, takenBack)
+	return fmt.Sprintf("%s %s overwritten by a writer that removes it and leaves no name: find it in the audit log of the API server",
+		fields, are)
 }
-
-// IsTaking reports whether a message describes a Taking. A message in the status of a
-// Rollout still shows this after the process has ended.
-func IsTaking(message string) bool { return strings.Contains(message, takenBack) }

@@ -83,13 +83,6 @@ func TestManagerThatTookAField(t *testing.T) {
 			tt.target.Object().SetManagedFields(tt.fields)
 			got := tt.target.Taken("1.1.0")
 			g.Expect(got).To(Equal(tt.want))
-			g.Expect(targets.IsTaking(got.String())).To(BeTrue())
 		})
 	}
-}
-
-func TestMessageOfAnotherConflictIsNoTaking(t *testing.T) {
-	semver := repository(fixture.MakeRepository("web").Semver(">=1.0.0"))
-	seen := semver.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
-	NewWithT(t).Expect(targets.IsTaking(seen.Message)).To(BeFalse(), seen.Message)
 }

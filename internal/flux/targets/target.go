@@ -195,14 +195,13 @@ func rolloutsNamedBy(o client.Object) []string {
 	return slices.Compact(rollouts)
 }
 
-// tooMany returns the conflict of an object that names too many Rollouts; empty if it
-// does not.
-func tooMany(kind string, o client.Object) string {
+// tooMany returns the conflict of an object that names too many Rollouts, if it does.
+func tooMany(kind string, o client.Object) observation {
 	named := len(rolloutsNamedBy(o))
 	if named <= mostRollouts {
-		return ""
+		return observation{}
 	}
-	return fmt.Sprintf("its annotations name %d Rollouts, and at most %d may write into one %s: divide it into several", named, mostRollouts, kind)
+	return conflict(v1alpha1.TargetTooManyRollouts, "its annotations name %d Rollouts, and at most %d may write into one %s: divide it into several", named, mostRollouts, kind)
 }
 
 // VariableOf returns the variable in the key of a substitute annotation, and whether the

@@ -86,6 +86,7 @@ func TestRolloutsOfATargetAreLimitedToTheFirst(t *testing.T) {
 	g.Expect(named[0]).To(Equal("shop-0000"))
 	state := targets.Target{Kustomization: b.Obj(), Variables: []string{"V0"}}.Observe(fixture.MakeRollout("shop-0000").Obj(), "1.0.0")
 	g.Expect(state.State).To(Equal(v1alpha1.TargetConflict))
+	g.Expect(state.Reason).To(Equal(v1alpha1.TargetTooManyRollouts))
 	g.Expect(state.Message).To(Equal("its annotations name 5000 Rollouts, and at most 50 may write into one Kustomization: divide it into several"))
 }
 
@@ -157,6 +158,7 @@ func TestInvalidTagIsNeverWritten(t *testing.T) {
 		g.Expect(target.Writable(forged)).To(BeFalse())
 		seen := target.Observe(fixture.MakeRollout("shop").Obj(), forged)
 		g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
+		g.Expect(seen.Reason).To(Equal(v1alpha1.TargetInvalidVersion))
 		g.Expect(seen.Message).To(Equal(`status.history names "1.1.0\nprivileged: true", which cannot be a tag and is not written: ` +
 			"set spec.wantedVersion to the right one"))
 		g.Expect(target.Observe(fixture.MakeRollout("shop").Obj(), "").State).To(Equal(v1alpha1.TargetPending), "nothing was promoted yet")

@@ -8,6 +8,7 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/gomega"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -51,31 +52,9 @@ func TestKustomizationBecomesUnhealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			target := targets.Target{Kustomization: tt.kustomization.Obj(), Source: tt.source.Obj()}
-			g.Expect(target.Observe(fixture.MakeRollout("web").Obj(), "1.1.0").Unhealthy).To(Equal(tt.want))
-		})
-	}
-}
-
-func TestTargetRemainsUnhealthyWhileFluxTriesAgain(t *testing.T) {
-	rollout := fixture.MakeRollout("web").Obj()
-	source := fixture.MakeRepository("web").DrivenBy("web").Tag("1.1.0").Obj()
-	variable := fixture.MakeKustomization("web").DrivenBy("web", "TAG").Substitute("TAG", "1.1.0")
-	for name, tt := range map[string]struct {
-		target  targets.Target
-		message string
-		want    bool
-	}{
-		"a consumer":                    {targets.Target{Kustomization: fixture.MakeKustomization("web").Obj(), Source: source}, inVain, true},
-		"a variable that was requested": {targets.Target{Kustomization: variable.Requested("now", "now").Obj()}, inVain, true},
-		"not after another failure":     {targets.Target{Kustomization: fixture.MakeKustomization("web").Obj(), Source: source}, "kustomize build failed", false},
-		"not without a message":         {targets.Target{Kustomization: fixture.MakeKustomization("web").Obj(), Source: source}, "", false},
-		"not a variable that nobody requested": {
-			targets.Target{Kustomization: fixture.MakeKustomization("web").DrivenBy("web", "TAG").Obj()}, inVain, false,
-		},
-		"not an OCIRepository": {targets.Target{Repository: source}, inVain, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(tt.target.RemainsUnhealthy(rollout, tt.message)).To(Equal(tt.want))
+			seen := target.Observe(fixture.MakeRollout("web").Obj(), "1.1.0")
+			g.Expect(seen.Unhealthy).To(Equal(tt.want))
+			g.Expect(seen.Reason == v1alpha1.TargetUnhealthy).To(Equal(tt.want), string(seen.Reason))
 		})
 	}
 }

@@ -3,20 +3,21 @@
 package targets
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// misannotated returns why the annotations of a HelmRelease cannot be followed; empty if
-// they can.
-func (t Target) misannotated() string {
-	if many := tooMany(t.Kind(), t.HelmRelease); many != "" {
+// misannotated returns why the annotations of a HelmRelease cannot be followed, if they
+// cannot.
+func (t Target) misannotated() observation {
+	if many := tooMany(t.Kind(), t.HelmRelease); !many.isNothing() {
 		return many
 	}
 	for _, path := range t.Paths {
 		if !IsPath(path) {
-			return fmt.Sprintf("%q is not the path of a value, which has keys with a dot between each two: rename the annotation %s",
+			return conflict(v1alpha1.TargetInvalidField, "%q is not the path of a value, which has keys with a dot between each two: rename the annotation %s",
 				path, annotationOf(path))
 		}
 	}
@@ -24,26 +25,27 @@ func (t Target) misannotated() string {
 }
 
 // obstructed returns why a write would replace values that belong to others, or would have
-// no effect; empty if neither. Nothing of the HelmRelease is written then, so that the
+// no effect, if it would. Nothing of the HelmRelease is written then, so that the
 // versions in it still belong together.
-func (t Target) obstructed() string {
+func (t Target) obstructed() observation {
 	if len(t.Paths) == 0 {
-		return ""
+		return observation{}
 	}
 	if outer, inner := t.nested(); outer != "" {
-		return fmt.Sprintf("the annotations %s and %s cannot both be followed, because one of the values contains the other: remove one of them",
+		return conflict(v1alpha1.TargetInvalidField,
+			"the annotations %s and %s cannot both be followed, because one of the values contains the other: remove one of them",
 			annotationOf(outer), annotationOf(inner))
 	}
 	if target, path := t.referenced(); target != "" {
-		return fmt.Sprintf("spec.valuesFrom with targetPath %s outranks spec.values.%s in Flux: remove it", target, path)
+		return conflict(v1alpha1.TargetOutranked, "spec.valuesFrom with targetPath %s outranks spec.values.%s in Flux: remove it", target, path)
 	}
 	values := valuesOf(t.HelmRelease)
 	for _, path := range t.Paths {
-		if obstacle := obstacleTo(values, path); obstacle != "" && IsPath(path) {
+		if obstacle := obstacleTo(values, path); !obstacle.isNothing() && IsPath(path) {
 			return obstacle
 		}
 	}
-	return ""
+	return observation{}
 }
 
 // nested returns two annotated paths of which one contains the other and at least one
@@ -68,21 +70,21 @@ func sortedHas(all []string, s string) bool {
 	return found
 }
 
-// obstacleTo returns what prevents a value from being written at a path; empty if nothing
-// does.
-func obstacleTo(values any, path string) string {
+// obstacleTo returns what prevents a value from being written at a path, if something does.
+func obstacleTo(values any, path string) observation {
 	keys := strings.Split(path, ".")
 	value, depth := valueAt(values, keys)
 	kind, nests := kindOf(value)
 	where := strings.Join(append([]string{"spec.values"}, keys[:depth]...), ".")
 	switch {
 	case depth < len(keys):
-		return fmt.Sprintf("%s is %s, and a write would replace it with a map: make it a map, or rename the annotation %s", where, kind, annotationOf(path))
+		return conflict(v1alpha1.TargetInvalidField, "%s is %s, and a write would replace it with a map: make it a map, or rename the annotation %s",
+			where, kind, annotationOf(path))
 	case nests:
-		return fmt.Sprintf("%s is %s, and a write would replace all of it: rename the annotation %s, so that it names a single value",
+		return conflict(v1alpha1.TargetInvalidField, "%s is %s, and a write would replace all of it: rename the annotation %s, so that it names a single value",
 			where, kind, annotationOf(path))
 	}
-	return ""
+	return observation{}
 }
 
 // kindOf returns what a value is, in words, and whether other values are in it.

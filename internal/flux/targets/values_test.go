@@ -143,74 +143,75 @@ func TestAnnotationsThatCannotBeFollowedAreAConflict(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		release *fixture.HelmReleaseBuilder
+		reason  v1alpha1.TargetReason
 		message string
 		writes  bool // the rest of it
 	}{
 		"the parent is a string": {
-			release: image(`{"image":"web:1.0.0"}`), message: "spec.values.image is a string, and a write would replace it with a map: make it a map, or " + tag,
+			release: image(`{"image":"web:1.0.0"}`), reason: v1alpha1.TargetInvalidField, message: "spec.values.image is a string, and a write would replace it with a map: make it a map, or " + tag,
 		},
 		"the parent is a list": {
-			release: image(`{"image":[{"tag":"1.0.0"}]}`), message: "spec.values.image is a list, and a write would replace it with a map: make it a map, or " + tag,
+			release: image(`{"image":[{"tag":"1.0.0"}]}`), reason: v1alpha1.TargetInvalidField, message: "spec.values.image is a list, and a write would replace it with a map: make it a map, or " + tag,
 		},
 		"the parent is a number": {
-			release: image(`{"image":7}`), message: "spec.values.image is a number, and a write would replace it with a map: make it a map, or " + tag,
+			release: image(`{"image":7}`), reason: v1alpha1.TargetInvalidField, message: "spec.values.image is a number, and a write would replace it with a map: make it a map, or " + tag,
 		},
 		"the parent is a boolean": {
-			release: image(`{"image":false}`), message: "spec.values.image is a boolean, and a write would replace it with a map: make it a map, or " + tag,
+			release: image(`{"image":false}`), reason: v1alpha1.TargetInvalidField, message: "spec.values.image is a boolean, and a write would replace it with a map: make it a map, or " + tag,
 		},
 		"the values are no map": {
-			release: image(`["image"]`), message: "spec.values is a list, and a write would replace it with a map: make it a map, or " + tag,
+			release: image(`["image"]`), reason: v1alpha1.TargetInvalidField, message: "spec.values is a list, and a write would replace it with a map: make it a map, or " + tag,
 		},
 		"the field is a map": {
 			release: image(`{"image":{"tag":{"web":"1.0.0"}}}`),
-			message: "spec.values.image.tag is a map, and a write would replace all of it: " + tag + ", so that it names a single value",
+			reason:  v1alpha1.TargetInvalidField, message: "spec.values.image.tag is a map, and a write would replace all of it: " + tag + ", so that it names a single value",
 		},
 		"the field is a list": {
 			release: image(`{"image":{"tag":[]}}`),
-			message: "spec.values.image.tag is a list, and a write would replace all of it: " + tag + ", so that it names a single value",
+			reason:  v1alpha1.TargetInvalidField, message: "spec.values.image.tag is a list, and a write would replace all of it: " + tag + ", so that it names a single value",
 		},
 		"another value of the Rollout could be written": {
 			release: image(`{"image":"web:1.0.0"}`).DrivenBy("shop", "version"),
-			message: "spec.values.image is a string, and a write would replace it with a map: make it a map, or " + tag,
+			reason:  v1alpha1.TargetInvalidField, message: "spec.values.image is a string, and a write would replace it with a map: make it a map, or " + tag,
 		},
 		"one path contains the other": {
 			release: web().DrivenBy("shop", "image").DrivenBy("shop", "image.tag"),
-			message: "the annotations rollout.kuberik.com/values.image.from and rollout.kuberik.com/values.image.tag.from cannot both be followed, " +
+			reason:  v1alpha1.TargetInvalidField, message: "the annotations rollout.kuberik.com/values.image.from and rollout.kuberik.com/values.image.tag.from cannot both be followed, " +
 				"because one of the values contains the other: remove one of them",
 		},
 		"a path of another Rollout contains it": {
 			release: web().DrivenBy("cart", "image").DrivenBy("shop", "image.web.tag"),
-			message: "the annotations rollout.kuberik.com/values.image.from and rollout.kuberik.com/values.image.web.tag.from cannot both be followed, " +
+			reason:  v1alpha1.TargetInvalidField, message: "the annotations rollout.kuberik.com/values.image.from and rollout.kuberik.com/values.image.web.tag.from cannot both be followed, " +
 				"because one of the values contains the other: remove one of them",
 		},
 		"it contains a path of another Rollout": {
 			release: web().DrivenBy("shop", "image").DrivenBy("cart", "image.web.tag").DrivenBy("shop", "image-pull"),
-			message: "the annotations rollout.kuberik.com/values.image.from and rollout.kuberik.com/values.image.web.tag.from cannot both be followed, " +
+			reason:  v1alpha1.TargetInvalidField, message: "the annotations rollout.kuberik.com/values.image.from and rollout.kuberik.com/values.image.web.tag.from cannot both be followed, " +
 				"because one of the values contains the other: remove one of them",
 		},
 		"a reference has the same path": {
 			release: image(`{}`).ValuesFrom("all", "").ValuesFrom("one", "image.tag"),
-			message: "spec.valuesFrom with targetPath image.tag outranks spec.values.image.tag in Flux: remove it",
+			reason:  v1alpha1.TargetOutranked, message: "spec.valuesFrom with targetPath image.tag outranks spec.values.image.tag in Flux: remove it",
 		},
 		"a reference has the map around it": {
 			release: image(`{}`).ValuesFrom("one", "image"),
-			message: "spec.valuesFrom with targetPath image outranks spec.values.image.tag in Flux: remove it",
+			reason:  v1alpha1.TargetOutranked, message: "spec.valuesFrom with targetPath image outranks spec.values.image.tag in Flux: remove it",
 		},
 		"a reference has a value in it": {
 			release: image(`{}`).ValuesFrom("one", "image.tag.name"),
-			message: "spec.valuesFrom with targetPath image.tag.name outranks spec.values.image.tag in Flux: remove it",
+			reason:  v1alpha1.TargetOutranked, message: "spec.valuesFrom with targetPath image.tag.name outranks spec.values.image.tag in Flux: remove it",
 		},
 		"a reference has an item of a list there": {
 			release: image(`{}`).ValuesFrom("one", "image.tag[0]"),
-			message: "spec.valuesFrom with targetPath image.tag[0] outranks spec.values.image.tag in Flux: remove it",
+			reason:  v1alpha1.TargetOutranked, message: "spec.valuesFrom with targetPath image.tag[0] outranks spec.values.image.tag in Flux: remove it",
 		},
 		"an empty key": {
 			release: web().DrivenBy("shop", "image..tag"),
-			message: `"image..tag" is not the path of a value, which has keys with a dot between each two: rename the annotation rollout.kuberik.com/values.image..tag.from`,
+			reason:  v1alpha1.TargetInvalidField, message: `"image..tag" is not the path of a value, which has keys with a dot between each two: rename the annotation rollout.kuberik.com/values.image..tag.from`,
 		},
 		"an empty path, and a value that can be written": {
 			release: image(`{}`).DrivenBy("shop", ""), writes: true,
-			message: `"" is not the path of a value, which has keys with a dot between each two: rename the annotation rollout.kuberik.com/values..from`,
+			reason: v1alpha1.TargetInvalidField, message: `"" is not the path of a value, which has keys with a dot between each two: rename the annotation rollout.kuberik.com/values..from`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -218,6 +219,7 @@ func TestAnnotationsThatCannotBeFollowedAreAConflict(t *testing.T) {
 			target := helmRelease(tt.release)
 			seen := target.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
 			g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
+			g.Expect(seen.Reason).To(Equal(tt.reason))
 			g.Expect(seen.Message).To(Equal(tt.message))
 			g.Expect(target.Writable("1.1.0")).To(Equal(tt.writes))
 		})
@@ -256,6 +258,7 @@ func TestRolloutsOfAHelmReleaseAreLimitedToTheFirst(t *testing.T) {
 	g.Expect(targets.RolloutsOf(b.Obj())).To(HaveLen(50))
 	seen := targets.Target{HelmRelease: b.Obj(), Paths: []string{"v0"}}.Observe(fixture.MakeRollout("shop-00").Obj(), "1.0.0")
 	g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
+	g.Expect(seen.Reason).To(Equal(v1alpha1.TargetTooManyRollouts))
 	g.Expect(seen.Message).To(Equal("its annotations name 60 Rollouts, and at most 50 may write into one HelmRelease: divide it into several"))
 }
 
@@ -380,6 +383,7 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 		source  *fixture.RepositoryBuilder // none by default
 		rollout func(*v1alpha1.Rollout)
 		state   v1alpha1.TargetState
+		reason  v1alpha1.TargetReason
 		message string
 	}{
 		"applied once Helm has deployed these values": {release: deployed(), state: v1alpha1.TargetApplied},
@@ -421,12 +425,12 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 		"pending while the newest version is not deployed": {
 			release: deployed().Snapshot(chart, "", "pending-upgrade"), state: v1alpha1.TargetPending,
 		},
-		"pending while suspended": {release: deployed().Suspended(), state: v1alpha1.TargetPending, message: "is suspended: resume it"},
+		"pending while suspended": {release: deployed().Suspended(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSuspended, message: "is suspended: resume it"},
 		"pending while its source does not exist": {
-			release: charted(), state: v1alpha1.TargetPending, message: "its OCIRepository web does not exist",
+			release: charted(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSourceMissing, message: "its OCIRepository web does not exist",
 		},
-		"failed if the upgrade failed":  {release: failed(helmv2.UpgradeFailedReason), state: v1alpha1.TargetFailed, message: upgradeFailed},
-		"failed if Helm went back":      {release: failed(helmv2.RollbackSucceededReason), state: v1alpha1.TargetFailed, message: upgradeFailed},
+		"failed if the upgrade failed":  {release: failed(helmv2.UpgradeFailedReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
+		"failed if Helm went back":      {release: failed(helmv2.RollbackSucceededReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
 		"pending if Helm could not try": {release: failed("ValuesError"), state: v1alpha1.TargetPending},
 		"pending if it failed at a generation before": {
 			release: failed(helmv2.UpgradeFailedReason).AttemptedAt(1), state: v1alpha1.TargetPending,
@@ -447,10 +451,10 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 		"failed if its chart is refused, which has the release": {
 			release: charted().Condition(meta.ReadyCondition, no, 2, "artifact revision 1.1.0 does not match chart version 1.0.9").
 				Because("ChartMutateError"), source: source("shop"),
-			state: v1alpha1.TargetFailed, message: "artifact revision 1.1.0 does not match chart version 1.0.9",
+			state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "artifact revision 1.1.0 does not match chart version 1.0.9",
 		},
 		"in conflict if its chart has the Rollout and it waits for all": {
-			release: deployed(), rollout: fromChart, state: v1alpha1.TargetConflict, message: helmCycle,
+			release: deployed(), rollout: fromChart, state: v1alpha1.TargetConflict, reason: v1alpha1.TargetDependencyCycle, message: helmCycle,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -462,7 +466,7 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 				observed.Source = tt.source.Obj()
 			}
 			NewWithT(t).Expect(observed.Observe(rollout, "1.1.0")).To(Equal(promotion.Target{
-				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Message: tt.message,
+				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 			}))
 		})
 	}

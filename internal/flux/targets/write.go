@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -34,7 +33,7 @@ func (t Target) Writable(version string) bool {
 	case t.Repository != nil:
 		return outranking(t.Repository) == ""
 	case t.HelmRelease != nil:
-		return t.obstructed() == ""
+		return t.obstructed().isNothing()
 	}
 	return true
 }
@@ -67,13 +66,6 @@ func (t Target) Write(ctx context.Context, c client.Client, version string, at t
 	}
 	t.Object().SetResourceVersion(answer.ResourceVersion)
 	return nil
-}
-
-// IsRejection reports whether a message describes a failed write, as the errors of Write
-// and Relinquish do. A message in the status of a Rollout still shows this after the
-// process has ended.
-func IsRejection(message string) bool {
-	return strings.HasPrefix(message, "patch ") || strings.HasPrefix(message, "give back ")
 }
 
 func (t Target) groupVersion() schema.GroupVersion {

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
@@ -320,7 +319,7 @@ func (a *app) awaitFlux(again bool) {
 	}
 	a.Await("what Flux found", func(r *v1alpha1.Rollout) bool {
 		return r.Current().Version.Tag == bad && len(r.Status.Targets) == all && slices.ContainsFunc(r.Status.Targets, func(target v1alpha1.TargetStatus) bool {
-			return target.State == v1alpha1.TargetFailed && targets.SaysUnhealthy(target.Message)
+			return target.Reason == v1alpha1.TargetUnhealthy
 		})
 	})
 	k := a.Kustomization()
