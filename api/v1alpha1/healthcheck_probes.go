@@ -435,11 +435,31 @@ type MeasuredRelease struct {
 	Digest string `json:"digest,omitempty"`
 }
 
+// MeasuringReason is why a HealthCheck is not measured, or why its measurements fail.
+// +kubebuilder:validation:Enum=NotMeasurable;ProblemFound;OtherInstance
+type MeasuringReason string
+
+const (
+	// MeasuringNotMeasurable: it cannot be measured as it is, and so it is not.
+	MeasuringNotMeasurable MeasuringReason = "NotMeasurable"
+	// MeasuringProblemFound: the last measurement found a problem. It may end without a
+	// change of the HealthCheck, so measurements continue.
+	MeasuringProblemFound MeasuringReason = "ProblemFound"
+	// MeasuringOtherInstance: another instance of the controller acts for its Rollout, and
+	// only that one knows when to measure.
+	MeasuringOtherInstance MeasuringReason = "OtherInstance"
+)
+
 // MeasuringStatus shows what was measured.
 type MeasuringStatus struct {
 	// observedGeneration is the generation of the spec that was measured.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// reason is why the HealthCheck is not measured, or why its measurements fail, as one
+	// word. It is absent while nothing is in the way.
+	// +optional
+	Reason MeasuringReason `json:"reason,omitempty"`
 
 	// problem says why the HealthCheck cannot be measured as it is.
 	// +kubebuilder:validation:MaxLength=1024

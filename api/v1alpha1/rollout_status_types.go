@@ -198,7 +198,17 @@ type UnlistedCounts struct {
 	// first.
 	// +optional
 	Targets int32 `json:"targets,omitempty"`
+	// appliedTargets counts those of them that have applied the version.
+	// +optional
+	AppliedTargets int32 `json:"appliedTargets,omitempty"`
 }
+
+// RegistryMetadata is whether the controller reads metadata of images from registries.
+// +kubebuilder:validation:Enum=Disabled
+type RegistryMetadata string
+
+// RegistryMetadataDisabled: the controller was started so that it does not read it.
+const RegistryMetadataDisabled RegistryMetadata = "Disabled"
 
 // RolloutStatus is the state that the controller has observed, and what it has decided
 // and done.
@@ -254,6 +264,11 @@ type RolloutStatus struct {
 	// must stay small. It is absent if the lists are complete.
 	// +optional
 	Unlisted *UnlistedCounts `json:"unlisted,omitempty"`
+
+	// registryMetadata is Disabled if spec.rollback is set, and the controller does not read
+	// metadata from registries. Then it does not know how far a rollback may go back.
+	// +optional
+	RegistryMetadata RegistryMetadata `json:"registryMetadata,omitempty"`
 
 	// artifactType is the artifact type of the newest image.
 	// +optional
