@@ -48,6 +48,19 @@ func (d decision) judge(spec measure.Spec, now time.Time) measure.Verdict {
 	return verdict
 }
 
+// reason returns why the HealthCheck is not measured, or why its measurements fail.
+func (d decision) reason() v1alpha1.MeasuringReason {
+	switch {
+	case d.problem != "":
+		return v1alpha1.MeasuringNotMeasurable
+	case d.found != "":
+		return v1alpha1.MeasuringProblemFound
+	case d.next.Obstacle != "":
+		return v1alpha1.MeasuringOtherInstance
+	}
+	return ""
+}
+
 // wait returns how long to wait until time alone changes the verdict, or until the status
 // may be written; zero means that only an event leads to another pass.
 func (d decision) wait(untilWrite time.Duration, now time.Time) time.Duration {

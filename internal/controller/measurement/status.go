@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -69,7 +68,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, check *v1alpha1.HealthChec
 func (d decision) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.HealthCheckStatus {
 	next := *check.Status.DeepCopy()
 	next.Status, next.ObservedGeneration = d.verdict.Status, check.Generation
-	next.Problem = truncate.Text(cmp.Or(d.problem, d.found), longestProblem)
+	next.Reason, next.Problem = d.reason(), truncate.Text(cmp.Or(d.problem, d.found), longestProblem)
 	if d.isNews(check) {
 		next.Message = &d.verdict.Message
 	}
@@ -90,7 +89,7 @@ func (d decision) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.He
 func (d decision) isNews(check *v1alpha1.HealthCheck) bool {
 	return !d.began.IsZero() || d.verdict.Status != check.Status.Status ||
 		d.problem != "" || check.Status.Problem != "" ||
-		d.next.Obstacle != "" || measure.SaysNotMeasured(ptr.Deref(check.Status.Message, ""))
+		d.next.Obstacle != "" || check.Status.Reason == v1alpha1.MeasuringOtherInstance
 }
 
 // release returns the release that a verdict is about. It is nil if that is not known, or

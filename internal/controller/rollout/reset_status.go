@@ -107,6 +107,16 @@ func (r *Reconciler) mark(ctx context.Context, check *v1alpha1.HealthCheck, key,
 	return nil
 }
 
+// problemOf returns the part of what was measured that a reset keeps: the problem of the
+// spec.
+func problemOf(s v1alpha1.MeasuringStatus) v1alpha1.MeasuringStatus {
+	kept := v1alpha1.MeasuringStatus{ObservedGeneration: s.ObservedGeneration, Problem: s.Problem}
+	if s.Problem != "" {
+		kept.Reason = s.Reason
+	}
+	return kept
+}
+
 // resetStatus resets only the status that was read: it must remove exactly what was
 // recorded.
 func (r *Reconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthCheck) error {
@@ -115,9 +125,7 @@ func (r *Reconciler) resetStatus(ctx context.Context, check *v1alpha1.HealthChec
 	next.Status = v1alpha1.HealthCheckStatus{
 		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
 		LastHandledReconcileAt: check.Status.LastHandledReconcileAt,
-		MeasuringStatus: v1alpha1.MeasuringStatus{
-			ObservedGeneration: check.Status.ObservedGeneration, Problem: check.Status.Problem, // these are about the spec
-		},
+		MeasuringStatus:        problemOf(check.Status.MeasuringStatus),
 	}
 	patch := client.MergeFromWithOptions(check, client.MergeFromWithOptimisticLock{})
 	written, err := write.PatchStatus(ctx, r.Client, next, patch)

@@ -3,7 +3,6 @@
 package measure
 
 import (
-	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -54,18 +53,13 @@ func (v Verdict) NotMeasured(s Spec, obstacle string) Verdict {
 	if v.Status == v1alpha1.HealthStatusHealthy {
 		return v
 	}
-	v = Verdict{Status: v1alpha1.HealthStatusPending, Message: notMeasured + obstacle}
+	v = Verdict{Status: v1alpha1.HealthStatusPending, Message: "not measured: " + obstacle}
 	if !s.Enforced {
 		v = v.notEnforced()
 	}
 	v.Message = fit(v.Message)
 	return v
 }
-
-const notMeasured = "not measured: "
-
-// SaysNotMeasured reports whether a message is that of NotMeasured.
-func SaysNotMeasured(message string) bool { return strings.HasPrefix(message, notMeasured) }
 
 // inTime returns the verdict, or that nothing was observed for too long.
 func (c Count) inTime(s Spec, pace time.Duration, now time.Time) Verdict {

@@ -29,9 +29,9 @@ type Written struct {
 }
 
 // WriteAt returns when a status must be written in place of the one before; zero if there
-// is nothing to write. A change of the verdict, the problem, the query, the release or the
-// observed generation is written now, and so is that it is not measured, or is again.
-// Anything else is written at most once a minute.
+// is nothing to write. A change of the verdict, the reason, the problem, the query, the
+// release or the observed generation is written now. Anything else is written at most once
+// a minute.
 //
 // The last write is zero if this process has written nothing.
 func WriteAt(before, after Written, lastWrite, now time.Time) time.Time {
@@ -49,12 +49,12 @@ func WriteAt(before, after Written, lastWrite, now time.Time) time.Time {
 }
 
 func sameVerdict(a, b Written) bool {
-	return a.Status == b.Status && a.ErrorTime.Equal(b.ErrorTime) && SaysNotMeasured(a.Message) == SaysNotMeasured(b.Message)
+	return a.Status == b.Status && a.ErrorTime.Equal(b.ErrorTime)
 }
 
 // sameSubject reports whether two statuses are about the same. A query that contains
 // $(elapsed) differs only in a duration, each time that it is asked.
 func sameSubject(a, b v1alpha1.MeasuringStatus) bool {
-	return a.Problem == b.Problem && a.ObservedGeneration == b.ObservedGeneration &&
+	return a.Reason == b.Reason && a.Problem == b.Problem && a.ObservedGeneration == b.ObservedGeneration &&
 		truncate.SameButDurations(a.Query, b.Query) && equality.Semantic.DeepEqual(a.Release, b.Release)
 }

@@ -30,7 +30,7 @@ func TestWriteAt(t *testing.T) {
 		"the generation":                   {func(w *measure.Written) { w.Measuring.ObservedGeneration++ }, now, now},
 		"a duration in the query":          {func(w *measure.Written) { w.Measuring.Query = "up[447s]" }, now, now.Add(minute)},
 		"the message":                      {func(w *measure.Written) { w.Message = "x" }, now.Add(-10 * time.Second), now.Add(50 * time.Second)},
-		"that it is not measured":          {func(w *measure.Written) { w.Message = "not measured: x" }, now, now},
+		"that it is not measured":          {func(w *measure.Written) { w.Measuring.Reason = v1alpha1.MeasuringOtherInstance }, now, now},
 		"the measurements":                 {measuredAgain, now.Add(-30 * time.Second), now.Add(30 * time.Second)},
 		"the measurements, a minute later": {measuredAgain, now.Add(-minute), now},
 		"the measurements, long after":     {measuredAgain, now.Add(-time.Hour), now},

@@ -6,7 +6,6 @@ package measured
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -149,12 +148,7 @@ func inputOf(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) activity.In
 // isFound reports whether the problem is one that the newest measurement has found. Such a
 // problem may end without a change of the spec.
 func isFound(s *v1alpha1.HealthCheckStatus) bool {
-	if s.Problem == "" || len(s.Measurements) == 0 {
-		return false
-	}
-	newest := s.Measurements[0]
-	said := strings.TrimSuffix(newest.Message, "…")
-	return newest.Result == v1alpha1.MeasurementError && said != "" && strings.HasPrefix(s.Problem, said)
+	return s.Reason == v1alpha1.MeasuringProblemFound
 }
 
 // resetOf returns when a HealthCheck was reset, as far as a status without measurements

@@ -32,9 +32,9 @@ func TestNextMeasurement(t *testing.T) {
 		return fixture.MakeHealthCheck("errors").Prometheus("up", "value > 0.0")
 	}
 	awaited := func() *fixture.HealthCheckBuilder { return query().Mark(rollout, markOf(rollout)) }
-	failing := func(problem, message string) *v1alpha1.HealthCheck {
-		check := awaited().Measured(now, "", v1alpha1.MeasurementError).Problem(problem).Obj()
-		check.Status.Measurements[0].Message = message
+	failing := func(reason v1alpha1.MeasuringReason) *v1alpha1.HealthCheck {
+		check := awaited().Measured(now, "", v1alpha1.MeasurementError).Problem("in any words").Obj()
+		check.Status.Reason = reason
 		return check
 	}
 	for name, tt := range map[string]struct {
@@ -59,11 +59,11 @@ func TestNextMeasurement(t *testing.T) {
 			plan:  "is not measured, because it cannot be measured as it is",
 		},
 		"a problem that was found": {
-			check: failing("Service shop does not exist: create it", "Service shop does…"),
+			check: failing(v1alpha1.MeasuringProblemFound),
 			plan:  "is measured while a promotion depends on it, every 30s", after: 30 * time.Second,
 		},
 		"a problem after another error": {
-			check: failing("no such variable", "it did not answer"),
+			check: failing(v1alpha1.MeasuringNotMeasurable),
 			plan:  "is not measured, because it cannot be measured as it is",
 		},
 		"a reset that has begun": {
