@@ -96,10 +96,15 @@ func selectsLabels(selector labels.Selector, o *object) certainty {
 	return no
 }
 
+// givesBothSelectors reports whether a Rollout selects HealthChecks in both forms.
+func givesBothSelectors(o *object) bool {
+	short := o.has(child(selectorPath, "matchLabels")...) || o.has(child(selectorPath, "matchExpressions")...)
+	return short && o.has(child(selectorPath, "selector")...)
+}
+
 func checkSelectorForms(r *report) {
 	for _, o := range r.byKind[rolloutKind] {
-		short := o.has(child(selectorPath, "matchLabels")...) || o.has(child(selectorPath, "matchExpressions")...)
-		if short && o.has(child(selectorPath, "selector")...) {
+		if givesBothSelectors(o) {
 			r.find(at{o, selectorPath}, "spec.healthCheckSelector has selector, and matchLabels or matchExpressions as well: the API server rejects both",
 				"move all of it below selector")
 		}

@@ -23,77 +23,82 @@ func checkMeasurable(r *report) {
 			r.skip(at{o, []string{"spec"}}, "it has variables whose values are not known")
 		case len(o.problems) > 0 || o.decode(o.fields("spec"), &check.Spec) != nil || !check.IsMeasured():
 		default:
-			if problem := problemOf(&check.Spec); problem != "" {
-				r.find(at{o, placeOf(problem)}, fmt.Sprintf("%s cannot be measured, and holds automatic promotions: %s", o, problem), "correct the field")
+			if problem := problemOf(&check.Spec); problem.Text != "" {
+				r.find(at{o, strings.Split(problem.Field, ".")},
+					fmt.Sprintf("%s cannot be measured, and holds automatic promotions: %s", o, problem.Text), "correct the field")
 			}
 		}
 	}
 }
 
-// placeOf returns the field at the beginning of a problem.
-func placeOf(problem string) []string {
-	field, _, _ := strings.Cut(problem, " ")
-	return strings.Split(strings.TrimSuffix(field, ":"), ".")
-}
-
-// problemOf returns why a HealthCheck cannot be measured as it is; empty if it can.
-func problemOf(spec *v1alpha1.HealthCheckSpec) string {
+// problemOf returns why a HealthCheck cannot be measured as it is, if it cannot.
+func problemOf(spec *v1alpha1.HealthCheckSpec) measure.Problem {
 	blocks := measure.BlocksOf(*spec)
-	if problem := measure.Problem(measure.NewSpec(*spec.Class, spec.MeasuringSpec, blocks), blocks); problem != "" {
+	if problem := measure.ProblemOf(measure.NewSpec(*spec.Class, spec.MeasuringSpec, blocks), blocks); problem.Text != "" {
 		return problem
 	}
-	var err error
-	switch {
-	case spec.Prometheus != nil:
-		err = compilePrometheus(spec.Prometheus)
-	case spec.HTTP != nil:
-		err = compileHTTP(spec.HTTP)
-	case spec.Object != nil:
-		err = compileObject(spec.Object)
+	for _, compiled := range compile(spec) {
+		if compiled.err != nil {
+			return measure.Problem{Field: compiled.field, Text: compiled.err.Error()}
+		}
 	}
-	if err != nil {
-		return err.Error()
-	}
-	return ""
+	return measure.Problem{}
 }
 
-func compilePrometheus(spec *v1alpha1.PrometheusSpec) error {
+// compiled is a field, and why it cannot be compiled; nil if it can.
+type compiled struct {
+	field string
+	err   error
+}
+
+func compile(spec *v1alpha1.HealthCheckSpec) []compiled {
+	switch {
+	case spec.Prometheus != nil:
+		return compilePrometheus(spec.Prometheus)
+	case spec.HTTP != nil:
+		return compileHTTP(spec.HTTP)
+	case spec.Object != nil:
+		return compileObject(spec.Object)
+	}
+	return nil
+}
+
+func compilePrometheus(spec *v1alpha1.PrometheusSpec) []compiled {
+	const query = "spec.prometheus.query"
 	window := time.Duration(0)
 	if spec.Window != nil {
 		window = spec.Window.Duration
 	}
-	if _, err := variables.Query("spec.prometheus.query", spec.Query, window); err != nil {
-		return err //nolint:wrapcheck // it names the field
-	}
-	_, err := condition.Prometheus(spec.Condition)
-	return err //nolint:wrapcheck // likewise
+	_, inQuery := variables.Query(query, spec.Query, window)
+	_, inCondition := condition.Prometheus(spec.Condition)
+	return []compiled{{query, inQuery}, {"spec.prometheus.condition", inCondition}}
 }
 
-func compileHTTP(spec *v1alpha1.HTTPSpec) (err error) {
+func compileHTTP(spec *v1alpha1.HTTPSpec) []compiled {
+	const path, url = "spec.http.service.path", "spec.http.url"
+	var all []compiled
 	if spec.Service != nil {
-		_, err = variables.Path("spec.http.service.path", spec.Service.Path)
+		_, err := variables.Path(path, spec.Service.Path)
+		all = append(all, compiled{path, err})
 	} else {
-		_, err = variables.URL("spec.http.url", spec.URL)
+		_, err := variables.URL(url, spec.URL)
+		all = append(all, compiled{url, err})
 	}
-	if err == nil {
-		_, err = condition.HTTP(spec.Condition)
-	}
-	if err == nil && spec.Measure != "" {
+	_, err := condition.HTTP(spec.Condition)
+	all = append(all, compiled{"spec.http.condition", err})
+	if spec.Measure != "" {
 		_, err = condition.HTTPMeasure(spec.Measure)
+		all = append(all, compiled{"spec.http.measure", err})
 	}
-	return err //nolint:wrapcheck // it names the field
+	return all
 }
 
-func compileObject(spec *v1alpha1.ObjectSpec) error {
-	for _, expression := range []struct{ field, source string }{
-		{"spec.object.current", spec.Current}, {"spec.object.failed", spec.Failed}, {"spec.object.inProgress", spec.InProgress},
-	} {
-		if expression.source == "" {
-			continue
-		}
-		if _, err := condition.Object(expression.field, expression.source); err != nil {
-			return err //nolint:wrapcheck // it names the field
+func compileObject(spec *v1alpha1.ObjectSpec) []compiled {
+	all := []compiled{{field: "spec.object.current"}, {field: "spec.object.failed"}, {field: "spec.object.inProgress"}}
+	for i, source := range []string{spec.Current, spec.Failed, spec.InProgress} {
+		if source != "" {
+			_, all[i].err = condition.Object(all[i].field, source)
 		}
 	}
-	return nil
+	return all
 }

@@ -3,6 +3,7 @@
 package lint
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func checkEvaluation(r *report) {
 	}
 	r.eachSpec(func(o *object, spec *v1alpha1.RolloutScheduleSpec) {
 		if _, err := schedule.Parse(spec); err != nil {
-			r.find(at{o, placeInSchedule(err.Error())}, fmt.Sprintf("%s is closed at all times: %v", o, err), "correct the value")
+			r.find(at{o, placeOf(err)}, fmt.Sprintf("%s is closed at all times: %v", o, err), "correct the value")
 		}
 	})
 }
@@ -67,18 +68,12 @@ func (r *report) eachSpec(visit func(*object, *v1alpha1.RolloutScheduleSpec)) {
 	})
 }
 
-// placeInSchedule returns the field at the beginning of an error of package schedule.
-func placeInSchedule(text string) []string {
-	field, rest, _ := strings.Cut(text, " ")
-	path := pathOf(strings.TrimSuffix(field, ":"))
-	if len(path) == 3 { // a rule, then perhaps its name, then a field of it
-		if _, after, named := strings.Cut(rest, "): "); named {
-			rest = after
-		}
-		part, _, _ := strings.Cut(rest, " ")
-		path = append(path, pathOf(strings.TrimSuffix(part, ":"))...)
+// placeOf returns the field that an error of package schedule is about.
+func placeOf(err error) []string {
+	if field, ok := errors.AsType[*schedule.FieldError](err); ok {
+		return field.Path
 	}
-	return path
+	return []string{"spec"}
 }
 
 func (r *report) checkSelector(where at) {

@@ -140,7 +140,7 @@ func (k kindSchema) problems(o *object) []schemaProblem {
 	}
 	for _, err := range errs {
 		problem := schemaProblem{path: pathOf(err.Field), message: messageOf(err), remedy: "correct the value"}
-		if !o.isUnknown(problem.path...) && !hasOwnRule(problem) {
+		if !o.isUnknown(problem.path...) && !hasOwnRule(o, problem.path) {
 			problems = append(problems, problem)
 		}
 	}
@@ -157,10 +157,9 @@ func messageOf(err *field.Error) string {
 	return err.Error()
 }
 
-// hasOwnRule reports whether another rule finds the problem, with more to say.
-func hasOwnRule(p schemaProblem) bool {
-	return slices.Equal(p.path, selectorPath) && strings.Contains(p.message, "matchExpressions, not both") ||
-		strings.Contains(p.message, "spec.labelSelector is empty")
+// hasOwnRule reports whether another rule finds what is wrong at a place, with more to say.
+func hasOwnRule(o *object, path []string) bool {
+	return slices.Equal(path, selectorPath) && givesBothSelectors(o) || len(path) == 0 && selectsNoDeployment(o)
 }
 
 // unknownFields removes the fields that the schema does not have.

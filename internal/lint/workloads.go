@@ -10,10 +10,15 @@ import (
 
 var labelSelectorPath = []string{"spec", "labelSelector"}
 
+// selectsNoDeployment reports whether the selector of a DeploymentCoordination is empty.
+func selectsNoDeployment(o *object) bool {
+	return o.groupKind() == coordinationKind && len(o.fields(child(labelSelectorPath, "matchLabels")...)) == 0 &&
+		len(o.items(child(labelSelectorPath, "matchExpressions")...)) == 0
+}
+
 func checkCoordinationSelector(r *report) {
 	for _, o := range r.byKind[coordinationKind] {
-		if o.isUnknown(labelSelectorPath...) || len(o.fields(child(labelSelectorPath, "matchLabels")...)) > 0 ||
-			len(o.items(child(labelSelectorPath, "matchExpressions")...)) > 0 {
+		if o.isUnknown(labelSelectorPath...) || !selectsNoDeployment(o) {
 			continue
 		}
 		r.find(at{o, labelSelectorPath}, "spec.labelSelector is empty: it would select every Deployment of the namespace, so the controller changes nothing",

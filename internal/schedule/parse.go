@@ -4,16 +4,39 @@ package schedule
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// Parse prepares a spec, without its selectors, for evaluation. An error names the field
-// of the rule that is wrong, and the expected value.
+// FieldError is an error in a field of a spec. It names the field and the expected value.
+type FieldError struct {
+	// Path leads to the field, for example spec, rules, 0, timeRange and start.
+	Path []string
+	err  error
+}
+
+func (e *FieldError) Error() string { return e.err.Error() }
+func (e *FieldError) Unwrap() error { return e.err }
+
+func in(field string, err error) error { return &FieldError{strings.Split(field, "."), err} }
+
+// inRule returns the error in a rule as one in the spec.
+func inRule(spec *v1alpha1.ScheduleRule, i int, err error) error {
+	path := []string{"spec", "rules", strconv.Itoa(i)}
+	if inner, ok := errors.AsType[*FieldError](err); ok {
+		path = append(path, inner.Path...)
+	}
+	return &FieldError{path, fmt.Errorf("%s: %w", placeOf(spec, i), err)}
+}
+
+// Parse prepares a spec, without its selectors, for evaluation. Each error is a FieldError.
 func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 	zone, err := location(spec.Timezone)
 	if err != nil {
@@ -25,12 +48,12 @@ func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 		s.allow = true
 	case v1alpha1.ScheduleDeny, "":
 	default:
-		return nil, fmt.Errorf("spec.action %q is neither Allow nor Deny", spec.Action)
+		return nil, in("spec.action", fmt.Errorf("spec.action %q is neither Allow nor Deny", spec.Action))
 	}
 	for i := range spec.Rules {
 		r, err := parseRule(&spec.Rules[i], i)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", placeOf(&spec.Rules[i], i), err)
+			return nil, inRule(&spec.Rules[i], i, err)
 		}
 		s.rules = append(s.rules, r)
 	}
@@ -45,14 +68,14 @@ var zones sync.Map
 // same on every machine.
 func location(name string) (*time.Location, error) {
 	if name == "Local" || name == "localtime" {
-		return nil, fmt.Errorf("spec.timezone %q depends on the machine: name a zone, such as Europe/Berlin", name)
+		return nil, in("spec.timezone", fmt.Errorf("spec.timezone %q depends on the machine: name a zone, such as Europe/Berlin", name))
 	}
 	if zone, ok := zones.Load(name); ok {
 		return zone.(*time.Location), nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("spec.timezone %q is no zone of the IANA database, such as Europe/Berlin", name)
+		return nil, in("spec.timezone", fmt.Errorf("spec.timezone %q is no zone of the IANA database, such as Europe/Berlin", name))
 	}
 	zones.Store(name, zone)
 	return zone, nil
@@ -81,11 +104,11 @@ func (r *rule) setHours(hours *v1alpha1.TimeRange) error {
 	}
 	from, err := parseClock(hours.Start)
 	if err != nil {
-		return fmt.Errorf("timeRange.start %w", err)
+		return in("timeRange.start", fmt.Errorf("timeRange.start %w", err))
 	}
 	to, err := parseClock(hours.End)
 	if err != nil {
-		return fmt.Errorf("timeRange.end %w", err)
+		return in("timeRange.end", fmt.Errorf("timeRange.end %w", err))
 	}
 	if to <= from {
 		to += secondsPerDay
@@ -110,7 +133,7 @@ func (r *rule) setWeekdays(names []v1alpha1.DayOfWeek) error {
 	for _, name := range names {
 		weekday := slices.IndexFunc(weekdays, func(d time.Weekday) bool { return d.String() == string(name) })
 		if weekday < 0 {
-			return fmt.Errorf("daysOfWeek: %q is no day: write Monday, Tuesday, and so on", name)
+			return in("daysOfWeek", fmt.Errorf("daysOfWeek: %q is no day: write Monday, Tuesday, and so on", name))
 		}
 		r.weekdays[weekday] = true
 	}
@@ -127,13 +150,13 @@ func (r *rule) setDates(dates *v1alpha1.DateRange) error {
 	}
 	var err error
 	if r.first, err = parseDate(dates.Start); err != nil {
-		return fmt.Errorf("dateRange.start %w", err)
+		return in("dateRange.start", fmt.Errorf("dateRange.start %w", err))
 	}
 	if r.last, err = parseDate(dates.End); err != nil {
-		return fmt.Errorf("dateRange.end %w", err)
+		return in("dateRange.end", fmt.Errorf("dateRange.end %w", err))
 	}
 	if r.first > r.last {
-		return fmt.Errorf("dateRange.end %s is before its start %s", dates.End, dates.Start)
+		return in("dateRange.end", fmt.Errorf("dateRange.end %s is before its start %s", dates.End, dates.Start))
 	}
 	return nil
 }

@@ -42,46 +42,58 @@ func (b Blocks) has() map[string]bool {
 // block belongs to another controller.
 func (b Blocks) Of(class string) bool { return b.has()[class] }
 
-// Problem returns why a HealthCheck cannot be measured as it is; empty if it can. It does
+// Problem is why a HealthCheck cannot be measured as it is. In its zero value, it can.
+type Problem struct {
+	// Field that is wrong, for example spec.staleAfter.
+	Field string
+	// Text begins with the name of the field.
+	Text string
+}
+
+// ProblemOf returns why a HealthCheck cannot be measured as it is, if it cannot. It does
 // not look into queries, conditions and paths: the packages variables and condition do.
-func Problem(s Spec, blocks Blocks) string {
+func ProblemOf(s Spec, blocks Blocks) Problem {
 	for class, there := range blocks.has() {
 		if there && class != s.Class {
-			return fmt.Sprintf("spec.%s needs the class %s, and spec.class is %q: remove one of them", class, class, s.Class)
+			return problem("spec."+class, " needs the class %s, and spec.class is %q: remove one of them", class, s.Class)
 		}
 	}
 	switch {
 	case !blocks.Of(s.Class):
-		return fmt.Sprintf("spec.%s is missing: the class %s needs it", s.Class, s.Class)
+		return problem("spec."+s.Class, " is missing: the class %s needs it", s.Class)
 	case s.Once() && s.SuccessThreshold > 1:
 		return onceProblem("spec.successThreshold", s.SuccessThreshold)
 	case s.Once() && s.FailureThreshold > 1:
 		return onceProblem("spec.failureThreshold", s.FailureThreshold)
 	case s.StaleAfter < s.Interval:
-		return fmt.Sprintf("spec.staleAfter is %s, and must be at least the interval, which is %s", Short(s.StaleAfter), Short(s.Interval))
+		return problem("spec.staleAfter", " is %s, and must be at least the interval, which is %s", Short(s.StaleAfter), Short(s.Interval))
 	}
 	return rangeProblem(blocks.Prometheus)
 }
 
-func onceProblem(field string, n int) string {
-	return fmt.Sprintf("%s is %d, but without spec.interval there is one Job per promotion: set spec.interval", field, n)
+func problem(field, format string, args ...any) Problem {
+	return Problem{Field: field, Text: field + fmt.Sprintf(format, args...)}
 }
 
-func rangeProblem(p *v1alpha1.PrometheusSpec) string {
+func onceProblem(field string, n int) Problem {
+	return problem(field, " is %d, but without spec.interval there is one Job per promotion: set spec.interval", n)
+}
+
+func rangeProblem(p *v1alpha1.PrometheusSpec) Problem {
 	if p == nil || p.Range == nil {
-		return ""
+		return Problem{}
 	}
 	over, step := p.Range.Over.Duration, p.Range.Step.Duration
 	switch {
 	case over < time.Second:
-		return "spec.prometheus.range.over must be at least 1s"
+		return problem("spec.prometheus.range.over", " must be at least 1s")
 	case step < time.Second:
-		return "spec.prometheus.range.step must be at least 1s"
+		return problem("spec.prometheus.range.step", " must be at least 1s")
 	}
 	if points := over/step + 1; points > limit.Points {
-		return fmt.Sprintf("spec.prometheus.range has %d points, and may have %d: use a longer step", points, limit.Points)
+		return problem("spec.prometheus.range", " has %d points, and may have %d: use a longer step", points, limit.Points)
 	}
-	return ""
+	return Problem{}
 }
 
 // TooSlow returns why no release can be proven in time; empty if it can. A bake starts

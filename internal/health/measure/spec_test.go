@@ -117,7 +117,10 @@ func TestProblem(t *testing.T) {
 			if tt.change != nil {
 				tt.change(&b)
 			}
-			NewWithT(t).Expect(measure.Problem(measure.NewSpec(tt.class, tt.spec, b), b)).To(Equal(tt.want))
+			got := measure.ProblemOf(measure.NewSpec(tt.class, tt.spec, b), b)
+			NewWithT(t).Expect(got.Text).To(Equal(tt.want))
+			NewWithT(t).Expect(got.Text).To(HavePrefix(got.Field))
+			NewWithT(t).Expect(got.Field == "").To(Equal(tt.want == ""))
 		})
 	}
 }

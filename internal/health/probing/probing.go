@@ -99,8 +99,8 @@ func (m Means) Compile(check *v1alpha1.HealthCheck) (*Probe, error) {
 	blocks := measure.BlocksOf(check.Spec)
 	spec := measure.NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, blocks)
 	p := &Probe{Spec: spec}
-	if problem := measure.Problem(spec, blocks); problem != "" {
-		return p, &health.Problem{Text: problem}
+	if problem := measure.ProblemOf(spec, blocks); problem.Text != "" {
+		return p, &health.Problem{Text: problem.Text}
 	}
 	switch spec.Class {
 	case v1alpha1.HealthCheckClassPrometheus:

@@ -26,7 +26,7 @@ type Question struct {
 	Query string
 	// At is the time of the evaluation, or the end of the range.
 	At time.Time
-	// Range is nil for an instant query. measure.Problem must have found nothing in it.
+	// Range is nil for an instant query. measure.ProblemOf must have found nothing in it.
 	Range *v1alpha1.PrometheusRange
 	// Since is when the HealthCheck was reset. Older samples are not evidence, so a plain
 	// selector does not return them; see spec.prometheus.window for ranges within the
