@@ -13,7 +13,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -104,18 +103,11 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 		s.Metadata = g.Images.Metadata(s.Input, offer)
 		s.Targets.All = s.Compared() // now with the metadata from the registry
 	} else {
-		s.MetadataOff = isMetadataOff(rollout)
+		s.MetadataOff = rollout.Status.RegistryMetadata == v1alpha1.RegistryMetadataDisabled // nowhere else is it seen from outside
 	}
 	s.failed(g.gatherQuarantines(ctx, &s))
 	s.failed(g.gatherHealth(ctx, &s))
 	return s
-}
-
-// isMetadataOff reports whether the controller has said of a Rollout that it does not read
-// metadata from registries. Who looks at a cluster from outside sees it nowhere else.
-func isMetadataOff(rollout *v1alpha1.Rollout) bool {
-	said := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.RolledBackCondition)
-	return said != nil && said.Reason == v1alpha1.MetadataDisabledReason
 }
 
 // failed notes an error. Of an object that cannot be decoded nothing is noted: trying

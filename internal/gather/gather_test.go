@@ -28,15 +28,14 @@ func TestWhyItCannotBeReadIsSaid(t *testing.T) {
 func TestWhoLooksFromOutsideKnowsFromTheStatusThatMetadataIsOff(t *testing.T) {
 	g := NewWithT(t)
 	reader := readerOf(t, shop()...)
-	for reason, off := range map[string]bool{
-		"": false, v1alpha1.MetadataDisabledReason: true, v1alpha1.RollbackBarrierUnknownReason: false,
-	} {
+	for metadata, off := range map[v1alpha1.RegistryMetadata]bool{"": false, v1alpha1.RegistryMetadataDisabled: true} {
 		rollout := running()
-		if reason != "" {
-			rollout.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RolledBackCondition, Status: metav1.ConditionFalse, Reason: reason}}
-		}
+		rollout.Status.RegistryMetadata = metadata
+		rollout.Status.Conditions = []metav1.Condition{{ // conditions are only shown
+			Type: v1alpha1.RolledBackCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.MetadataDisabledReason,
+		}}
 		s := Gatherer{Client: reader, Live: reader}.Gather(t.Context(), rollout, fixture.Noon)
-		g.Expect(s.MetadataOff).To(Equal(off), reason)
+		g.Expect(s.MetadataOff).To(Equal(off), string(metadata))
 	}
 }
 

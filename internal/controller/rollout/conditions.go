@@ -196,9 +196,15 @@ func namesOf(checks []v1alpha1.HealthCheck) string {
 	return truncate.List(names)
 }
 
-// setTargetsApplied reports on all targets, the worst first. It does not count the
-// applied ones: the number would be outdated at the next write.
+// setTargetsApplied reports on all targets.
 func setTargetsApplied(r report) {
+	applied := r.targetsApplied()
+	r.set(applied.Type, applied.Status, applied.Reason, applied.Message)
+}
+
+// targetsApplied returns what there is to say of all targets, the worst first. It does not
+// count the applied ones: the number would be outdated at the next write.
+func (r report) targetsApplied() metav1.Condition {
 	current := r.Rollout.Current()
 	byState := map[v1alpha1.TargetState][]string{}
 	for _, t := range r.status.Targets {
@@ -224,7 +230,7 @@ func setTargetsApplied(r report) {
 		status, reason = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
 		message = fmt.Sprintf("applied %s to %s", current.Version.Tag, promotion.Count(len(r.status.Targets), "target"))
 	}
-	r.set(v1alpha1.TargetsAppliedCondition, status, reason, message)
+	return metav1.Condition{Type: v1alpha1.TargetsAppliedCondition, Status: status, Reason: reason, Message: truncate.Message(message)}
 }
 
 // conflictReason returns DigestMismatchReason if every conflict is only content other

@@ -117,6 +117,7 @@ type Reconciler struct {
 	resets      resets
 	marks       markCounts
 	unwritable  unwritable
+	culprits    knownCulprits
 	reported    reportedFailures
 	helm        helmReleases
 	targetLooks targetLooks
@@ -192,10 +193,11 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	recorded, changed, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
 
 	// 5. Emit events, notifications and metrics, only of what is stored.
-	if pass.Stored(changed); changed {
-		r.announce(ctx, recorded, snapshot, transitions(recorded, snapshot.Input, decision))
-	}
-	if err == nil {
+	if pass.Stored(changed); err == nil {
+		before := r.culprits.replace(client.ObjectKeyFromObject(rollout), culpritsOf(snapshot.Input))
+		if changed {
+			r.announce(ctx, recorded, snapshot, transitions(recorded, snapshot.Input, decision, before))
+		}
 		r.count(snapshot.Input, recorded, status, decision, changed)
 
 		// 6. Act: make the targets and HealthChecks follow what is recorded.

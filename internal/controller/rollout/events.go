@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 	corev1 "k8s.io/api/core/v1"
@@ -38,6 +37,8 @@ type transition struct {
 	release *v1alpha1.VersionInfo
 	// metadata of the Flux event beyond the common metadata.
 	metadata map[string]string
+	// holds that the message names.
+	holds []promotion.Hold
 }
 
 // announce logs and emits transitions after they are stored.
@@ -54,9 +55,9 @@ func (r *Reconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, s 
 }
 
 // transitions returns all that the decision caused, in the order in which they are
-// reported.
-func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
-	changed := changedConditions(rollout, in, d)
+// reported. The culprits are those that the status named before.
+func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, before culprits) []transition {
+	changed := changedConditions(rollout, in, d, before)
 	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), changed)
 }
 
@@ -87,9 +88,9 @@ func detected(in promotion.Input, d promotion.Decision, reported []transition) [
 	}}
 }
 
-// reports says whether one of the transitions is about the hold.
+// reports says whether one of the transitions names the hold.
 func reports(reported []transition, hold promotion.Hold) bool {
-	return slices.ContainsFunc(reported, func(t transition) bool { return strings.Contains(t.message, hold.Message) })
+	return slices.ContainsFunc(reported, func(t transition) bool { return slices.Contains(t.holds, hold) })
 }
 
 func noted(d promotion.Decision) []transition {
@@ -190,29 +191,39 @@ var alarms = map[string]metav1.ConditionStatus{
 
 // changedConditions reports problems that have begun or have another reason now, and
 // gates that let candidates through again.
-func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, before culprits) []transition {
 	var all []transition
+	others := func(reason string) bool { return before.differ(culpritsOf(in), reason) }
 	for i := range rollout.Status.Conditions {
 		now := &rollout.Status.Conditions[i]
 		was := apimeta.FindStatusCondition(in.Rollout.Status.Conditions, now.Type)
 		if reportedElsewhere(now, d) {
 			continue
 		}
-		if eventType, reported := newsOf(was, now); reported {
+		if eventType, reported := newsOf(was, now, others); reported {
 			t := ofCondition(rollout, in, now)
-			t.eventType = eventType
+			t.eventType, t.holds = eventType, holdsIn(now, d)
 			all = append(all, t)
 		}
 	}
 	return all
 }
 
+// holdsIn returns the holds that the message of a condition names.
+func holdsIn(c *metav1.Condition, d promotion.Decision) []promotion.Hold {
+	considered := promotion.Considered(d.Candidates)
+	if c.Type != v1alpha1.GatesPassingCondition || c.Status != metav1.ConditionFalse || len(considered) == 0 {
+		return nil
+	}
+	return gateHolds(considered[0])
+}
+
 // newsOf reports whether a condition is worth an event, and by which type of Kubernetes
 // event. A change of only the culprits is worth a Flux event.
-func newsOf(was, now *metav1.Condition) (eventType string, reported bool) {
+func newsOf(was, now *metav1.Condition, others func(reason string) bool) (eventType string, reported bool) {
 	switch same := was != nil && was.Status == now.Status && eventReason(was) == eventReason(now); {
 	case same:
-		return "", culprits(was) != culprits(now)
+		return "", others(now.Reason)
 	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
 		return corev1.EventTypeWarning, true
 	case now.Reason == v1alpha1.GatesBypassedReason,
@@ -227,17 +238,6 @@ func newsOf(was, now *metav1.Condition) (eventType string, reported bool) {
 var noRollback = map[string]bool{
 	v1alpha1.NoProvenReleaseReason: true, v1alpha1.BelowRollbackFloorReason: true,
 	v1alpha1.RollbackBarrierReason: true, v1alpha1.RollbackBarrierUnknownReason: true,
-}
-
-// culprits returns the closed gates, or the HealthChecks that block releases, as the
-// message of the condition names them first; empty for other reasons.
-func culprits(c *metav1.Condition) string {
-	switch c.Reason {
-	case v1alpha1.SomeGatesBlockingReason, v1alpha1.UnhealthyHealthChecksReason:
-		first, _, _ := strings.Cut(c.Message, "; ")
-		return first[strings.LastIndex(first, ": ")+1:]
-	}
-	return ""
 }
 
 func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condition) transition {

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -64,12 +65,46 @@ func TestEventOfARollbackNamesTheQuarantineThatIsKnown(t *testing.T) {
 				if tt.condition.Type != "" {
 					after.Status.Conditions = []metav1.Condition{tt.condition}
 				}
-				found := transitions(after, promotion.Input{Rollout: before, Now: now}, tt.decision)
+				found := transitions(after, promotion.Input{Rollout: before, Now: now}, tt.decision, nil)
 				g.Expect(found).To(HaveLen(1))
 				g.Expect(found[0].reason).To(Equal(tt.occurrence))
 				g.Expect(found[0].eventType).To(Or(Equal(corev1.EventTypeWarning), Equal(corev1.EventTypeNormal)))
 				g.Expect(found[0].metadata).To(HaveKeyWithValue(metaQuarantine, want))
 			})
 		}
+	}
+}
+
+// The words of a condition may change at any time, for example with an upgrade.
+func TestConditionIsNewsByWhatItIsAboutAndNotByItsWords(t *testing.T) {
+	blocked := func(message string) *v1alpha1.Rollout {
+		rollout := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0")).Obj()
+		rollout.Status.Conditions = []metav1.Condition{{
+			Type: v1alpha1.GatesPassingCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.SomeGatesBlockingReason, Message: message,
+		}}
+		return rollout
+	}
+	for name, tt := range map[string]struct {
+		before, after string // the closed gates; empty if it is not known
+		reported      int
+	}{
+		"the same gate":              {"night", "night", 0},
+		"another gate":               {"night", "freeze", 1},
+		"one more":                   {"night", "night freeze", 1},
+		"after a restart":            {"", "night", 0},
+		"the gates are not readable": {"night", "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := promotion.Input{Rollout: blocked("1.1.0: not passing: RolloutGate night"), Now: fixture.Noon}
+			for _, gate := range strings.Fields(tt.after) {
+				in.Gates.Gates = append(in.Gates.Gates, *fixture.MakeGate(gate, "shop").Closed().Obj())
+			}
+			before := culprits{v1alpha1.SomeGatesBlockingReason: tt.before}
+			if tt.before == "" {
+				before = nil
+			}
+			found := transitions(blocked("1.1.0 waits until RolloutGate night is open"), in, promotion.Decision{}, before)
+			NewWithT(t).Expect(found).To(HaveLen(tt.reported))
+		})
 	}
 }

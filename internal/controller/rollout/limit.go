@@ -36,19 +36,32 @@ func fitToLimits(r report) {
 	if all != (v1alpha1.UnlistedCounts{}) {
 		s.Unlisted = &all
 	}
-	keepTargets(s, len(s.Targets))
+	keepTargets(s, int32(len(s.Targets)), countApplied(s.Targets))
 }
 
-// keepTargets applies the size limit to the targets; all is their total number.
-func keepTargets(s *v1alpha1.RolloutStatus, all int) {
+// keepTargets applies the size limit to the targets. The counts are the total numbers, also
+// of those that are not listed already.
+func keepTargets(s *v1alpha1.RolloutStatus, all, allApplied int32) {
 	s.Targets, _ = truncate.Items(s.Targets, targetsLimit, failing)
-	unlisted := int32(all - len(s.Targets))
-	switch {
-	case s.Unlisted != nil:
-		s.Unlisted.Targets = unlisted
-	case unlisted > 0:
-		s.Unlisted = &v1alpha1.UnlistedCounts{Targets: unlisted}
+	unlisted := all - int32(len(s.Targets))
+	if unlisted == 0 && s.Unlisted == nil {
+		return
 	}
+	if s.Unlisted == nil {
+		s.Unlisted = &v1alpha1.UnlistedCounts{}
+	}
+	s.Unlisted.Targets, s.Unlisted.AppliedTargets = unlisted, min(unlisted, allApplied-countApplied(s.Targets))
+}
+
+// countApplied returns how many of the targets have applied the version.
+func countApplied(targets []v1alpha1.TargetStatus) int32 {
+	n := int32(0)
+	for _, t := range targets {
+		if t.State == v1alpha1.TargetApplied {
+			n++
+		}
+	}
+	return n
 }
 
 // fitCandidates returns the newest candidates and the one that goes next, with

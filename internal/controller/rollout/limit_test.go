@@ -166,3 +166,50 @@ func floodGates(in *promotion.Input, pick func(int) int, say func() string, tags
 		})
 	}
 }
+
+// Flux is not Ready for a moment in each of its passes. That one target fails changes
+// nothing of the others.
+func TestTargetBeyondTheLimitStaysApplied(t *testing.T) {
+	target := func(name string, state v1alpha1.TargetState) promotion.Target {
+		return promotion.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state}
+	}
+	for name, tt := range map[string]struct {
+		unlisted v1alpha1.UnlistedCounts
+		want     v1alpha1.TargetState
+	}{
+		"it was applied":               {v1alpha1.UnlistedCounts{Targets: 1, AppliedTargets: 1}, v1alpha1.TargetApplied},
+		"it was one of several":        {v1alpha1.UnlistedCounts{Targets: 2, AppliedTargets: 2}, v1alpha1.TargetApplied},
+		"it was perhaps not":           {v1alpha1.UnlistedCounts{Targets: 2, AppliedTargets: 1}, v1alpha1.TargetPending},
+		"nothing was beyond the limit": {v1alpha1.UnlistedCounts{}, v1alpha1.TargetPending},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			rollout := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0")).Obj()
+			rollout.Status.Unlisted = &tt.unlisted
+			rollout.Status.Targets = []v1alpha1.TargetStatus{{
+				Kind: "Kustomization", Namespace: fixture.Namespace, Name: "a", Version: "1.0.0", State: v1alpha1.TargetFailed, Reason: v1alpha1.TargetNotApplied,
+			}}
+			in := promotion.Input{Now: fixture.Noon, Rollout: rollout}
+			in.Targets.All = []promotion.Target{target("a", v1alpha1.TargetFailed), target("b", v1alpha1.TargetPending)}
+			status, err := statusAfter(in, promotion.Decision{})
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(status.Targets[1].State).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestUnlistedTargetsAreCountedByWhetherTheyAreApplied(t *testing.T) {
+	g, s := NewWithT(t), &v1alpha1.RolloutStatus{}
+	for i := range 300 {
+		state := v1alpha1.TargetApplied
+		if i%10 == 0 {
+			state = v1alpha1.TargetFailed
+		}
+		s.Targets = append(s.Targets, v1alpha1.TargetStatus{
+			Kind: "Kustomization", Namespace: fixture.Namespace, Name: fmt.Sprintf("app-%03d", i), Version: "1.0.0", State: state,
+		})
+	}
+	keepTargets(s, 300, countApplied(s.Targets))
+	g.Expect(s.Unlisted.Targets).To(BeNumerically(">", 0))
+	g.Expect(s.Unlisted.AppliedTargets).To(Equal(s.Unlisted.Targets), "what has a problem is listed first")
+}

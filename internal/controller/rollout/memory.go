@@ -78,6 +78,7 @@ func (r *Reconciler) forgetInactive(rollout types.NamespacedName) {
 	images{r.Metadata}.forget(rollout)
 	elsewhere{r.Reports}.forget(rollout)
 	r.unwritable.forget(rollout)
+	r.culprits.forget(rollout)
 	r.reported.forget(rollout)
 	r.Metrics.Forget(rollout)
 }

@@ -23,8 +23,10 @@ func remembers(r *Reconciler) map[string]int {
 	defer r.marks.mu.Unlock()
 	r.unwritable.mu.Lock()
 	defer r.unwritable.mu.Unlock()
+	r.culprits.mu.Lock()
+	defer r.culprits.mu.Unlock()
 	all := map[string]int{
-		"writes": r.writes.Len(), "orphans": len(r.orphans.seen), "marks": len(r.marks.most), "unwritable": len(r.unwritable.seen),
+		"writes": r.writes.Len(), "orphans": len(r.orphans.seen), "marks": len(r.marks.most), "unwritable": len(r.unwritable.seen), "culprits": len(r.culprits.all),
 		"conflicts": r.conflicts.size(), "rejections": r.rejections.size(), "resets": r.resets.size(),
 	}
 	for name, count := range all {
@@ -71,10 +73,11 @@ func TestNothingIsRememberedOfWhatIsDeleted(t *testing.T) {
 			r.rejections.put(key, o, &rejectedWrite{})
 		}
 		r.unwritable.note(key, "1")
+		r.culprits.replace(key, culprits{v1alpha1.SomeGatesBlockingReason: "night"})
 		return remembers(r)
 	}
 	s.Eventually(remember).Should(Equal(map[string]int{ // a running pass may forget some of it
-		"writes": len(all), "marks": 1, "unwritable": 1, "conflicts": 1, "rejections": 1, "resets": 1,
+		"writes": len(all), "marks": 1, "unwritable": 1, "culprits": 1, "conflicts": 1, "rejections": 1, "resets": 1,
 	}))
 	for _, o := range all {
 		s.Expect(s.Delete(s.Ctx, o)).To(Succeed())

@@ -36,8 +36,8 @@ func setReady(r report) {
 		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
 	case current.State() == v1alpha1.BakeFailed:
 		r.stall(v1alpha1.BakeTimeFailedReason, r.summary(current))
-	case r.condition(v1alpha1.RolledBackCondition).Reason == v1alpha1.RollbackOverdueReason:
-		r.stall(v1alpha1.RollbackOverdueReason, r.condition(v1alpha1.RolledBackCondition).Message)
+	case r.rollback.Reason == v1alpha1.RollbackOverdueReason:
+		r.stall(v1alpha1.RollbackOverdueReason, r.rollback.Message)
 	case current.State().Running():
 		r.wait(metav1.ConditionTrue, runningReason(current), r.summary(current))
 	case r.targetsTrail():
@@ -84,16 +84,18 @@ func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 		r.wait(metav1.ConditionTrue, v1alpha1.DeploymentMarkedSuccessfulReason, r.summary(current))
 		return
 	}
-	r.wait(metav1.ConditionFalse, r.condition(v1alpha1.TargetsAppliedCondition).Reason, r.summary(current))
+	r.wait(metav1.ConditionFalse, r.targetsApplied().Reason, r.summary(current))
 }
 
 // markedManually is the message that the dashboard writes into the entry of a promotion
 // that a user marks as successful.
 const markedManually = "Manually marked as successful"
 
-// markedSuccessful reports whether a user marked the current promotion as successful. The
-// condition may have changed since then, for example while something could not be read.
-// The entry is final and still shows it.
+// markedSuccessful reports whether a user marked the current promotion as successful in
+// the dashboard, which is another client of this API: it shows that only in a text and in
+// the reason of Ready. The condition may have changed since then, for example while
+// something could not be read. The entry is final and still shows it. Only Ready depends
+// on it.
 func (r report) markedSuccessful() bool {
 	current := r.Rollout.Current()
 	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil && *current.BakeStatusMessage == markedManually
@@ -111,7 +113,7 @@ func (r report) stalling() *promotion.Problem {
 	case isReason(r.Policy.Problem, v1alpha1.InvalidImagePolicyReason, v1alpha1.AccessDeniedReason):
 		return r.Policy.Problem
 	}
-	if applied := r.condition(v1alpha1.TargetsAppliedCondition); slices.Contains(conflicts, applied.Reason) {
+	if applied := r.targetsApplied(); slices.Contains(conflicts, applied.Reason) {
 		return &promotion.Problem{Reason: applied.Reason, Message: applied.Message}
 	}
 	return nil
@@ -120,7 +122,8 @@ func (r report) stalling() *promotion.Problem {
 // conflicts contains the reasons for which targets cannot apply the version.
 var conflicts = []string{v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason}
 
-// condition returns a condition as set so far, or the zero condition.
+// condition returns a condition as it was stored or set in this pass, or the zero
+// condition. Nothing but conditions may depend on it.
 func (r report) condition(kind string) metav1.Condition {
 	if c := apimeta.FindStatusCondition(r.status.Conditions, kind); c != nil {
 		return *c
@@ -183,7 +186,7 @@ func (r report) noReleases() string {
 // once, not only at the deadline.
 func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	var all []string
-	applied := r.condition(v1alpha1.TargetsAppliedCondition)
+	applied := r.targetsApplied()
 	if r.targetsTrail() && !r.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason) {
 		all = append(all, applied.Message)
 	}

@@ -112,23 +112,27 @@ func (r *Reconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rol
 	if changed {
 		in := s.Input
 		in.Rollout = rollout // as stored earlier in this pass
-		r.announce(ctx, after, s, changedConditions(after, in, d))
+		r.announce(ctx, after, s, changedConditions(after, in, d, culpritsOf(in)))
 	}
 	return err
 }
 
 func statusWithRejections(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, rejected []rejection) *v1alpha1.RolloutStatus {
 	next := rollout.DeepCopy()
-	all := len(next.Status.Targets) + int(next.Status.UnlistedTargets())
+	all, restApplied := int32(len(next.Status.Targets))+next.Status.UnlistedTargets(), int32(0)
+	if next.Status.Unlisted != nil {
+		restApplied = next.Status.Unlisted.AppliedTargets
+	}
 	for _, rejection := range rejected {
 		setRejected(&next.Status, rejection)
 	}
 	rep := report{Input: in, decision: d, status: &next.Status}
 	rep.Rollout = next
-	rep.verdicts = promotion.Decide(rep.Input).Candidates
+	decided := promotion.Decide(rep.Input)
+	rep.verdicts, rep.rollback = decided.Candidates, decided.Rollback
 	setTargetsApplied(rep)
 	setReady(rep)
-	keepTargets(&next.Status, all)
+	keepTargets(&next.Status, all, countApplied(next.Status.Targets)+restApplied)
 	return &next.Status
 }
 

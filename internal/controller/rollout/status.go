@@ -43,6 +43,7 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	}
 	setCandidates(rep)
 	setTargets(rep, in)
+	setRegistryMetadata(rep)
 	setConditions(rep)
 	fitToLimits(rep)
 	return status, nil
@@ -75,7 +76,7 @@ func letThrough(v promotion.Verdict) bool {
 
 // setTargets shows the state of each target for the version of the newest entry.
 func setTargets(r report, in promotion.Input) {
-	before, allApplied := r.status.Targets, r.allWereApplied()
+	before, restApplied := r.status.Targets, r.restWasApplied()
 	r.status.Targets = nil
 	current := r.Rollout.Current()
 	if current == nil {
@@ -89,10 +90,19 @@ func setTargets(r report, in promotion.Input) {
 		if r.decision.Action.Promotes() {
 			next = unproven(seen, next)
 		} else {
-			next = settle(before, seen, withoutNews(before, seen, next), allApplied)
+			next = settle(before, seen, withoutNews(before, seen, next), restApplied)
 		}
 		next.Digest = in.DigestToStore(seen, r.decision.Outcome)
 		r.status.Targets = append(r.status.Targets, next)
+	}
+}
+
+// setRegistryMetadata shows to who looks at the cluster from outside what a rollback cannot
+// know here.
+func setRegistryMetadata(r report) {
+	r.status.RegistryMetadata = ""
+	if r.MetadataOff && r.Rollout.Spec.Rollback != nil {
+		r.status.RegistryMetadata = v1alpha1.RegistryMetadataDisabled
 	}
 }
 
@@ -117,24 +127,25 @@ func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1a
 
 // settle keeps an applied target applied while Flux only reconciles it again: Flux is not
 // Ready for a moment in each of its passes, and that is not a change. A target beyond the
-// size limit was applied if all were.
-func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, allApplied bool) v1alpha1.TargetStatus {
+// size limit was applied if all of those were.
+func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, restApplied bool) v1alpha1.TargetStatus {
 	if next.State != v1alpha1.TargetPending || next.Reason != "" {
 		return next
 	}
 	switch was := seen.StoredIn(before, next.Version); {
 	case was != nil && was.State == v1alpha1.TargetApplied:
 		return *was
-	case was == nil && allApplied:
+	case was == nil && restApplied:
 		next.State = v1alpha1.TargetApplied
 	}
 	return next
 }
 
-// allWereApplied reports whether the status lists only some targets, and all are applied.
-func (r report) allWereApplied() bool {
-	return r.status.UnlistedTargets() > 0 && !r.decision.Action.Promotes() &&
-		r.condition(v1alpha1.TargetsAppliedCondition).Reason == v1alpha1.TargetsAppliedReason
+// restWasApplied reports whether the stored status does not list some targets, and all of
+// these are applied.
+func (r report) restWasApplied() bool {
+	rest := r.status.Unlisted
+	return rest != nil && rest.Targets > 0 && rest.AppliedTargets == rest.Targets && !r.decision.Action.Promotes()
 }
 
 // withoutProgress returns the status as if no target had applied the version and no
@@ -144,6 +155,9 @@ func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	withoutMetadata(plain)
 	if len(plain.History) > 0 {
 		plain.History[0].AppliedTime = nil
+	}
+	if plain.Unlisted != nil {
+		plain.Unlisted.AppliedTargets = 0
 	}
 	for i := range plain.Targets {
 		plain.Targets[i].Digest = ""

@@ -34,10 +34,16 @@ func (r *Reconciler) reportUnwritable(ctx context.Context, rollout *v1alpha1.Rol
 }
 
 // isRejectedPermanently reports whether the object is too large, invalid or forbidden to
-// write. The limit of etcd, 1.5 MiB, can be recognised only by its message.
+// write.
 func isRejectedPermanently(err error) bool {
-	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) ||
-		strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")
+	return apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsRequestEntityTooLargeError(err) || etcdSaysTooLarge(err)
+}
+
+// etcdSaysTooLarge reports whether an object exceeds the limit of etcd, 1.5 MiB. It reads a
+// text of etcd and of its client, because the API server passes that on with no reason of
+// its own.
+func etcdSaysTooLarge(err error) bool {
+	return strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")
 }
 
 func (u *unwritable) note(rollout types.NamespacedName, version string) (changed bool) {
