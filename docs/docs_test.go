@@ -235,27 +235,42 @@ func anchorsIn(text string) []string {
 	return anchors
 }
 
-// explained matches the names of constants whose values a page must mention.
+// explained matches the names of constants whose values a page must mention, or the names
+// of their types.
 var explained = regexp.MustCompile("(Reason|Condition|Event)$")
 
-// reasonsAndConditions returns the constants of condition_types.go whose names end in
-// Reason, Condition or Event, with their values.
+// reasonsAndConditions returns the constants of an API whose names, or those of their
+// types, end in Reason, Condition or Event, with their values.
 func reasonsAndConditions(t *testing.T, api string) map[string]string {
 	t.Helper()
-	path := filepath.Join(root, "api", filepath.FromSlash(api), "condition_types.go")
-	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	files, err := filepath.Glob(filepath.Join(root, "api", filepath.FromSlash(api), "*_types.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	values := map[string]string{}
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		collectExplained(file, values)
+	}
+	return values
+}
+
+// collectExplained adds the constants of a file that a page must mention.
+func collectExplained(file *ast.File, values map[string]string) {
 	ast.Inspect(file, func(node ast.Node) bool {
 		spec, ok := node.(*ast.ValueSpec)
 		if !ok {
 			return true
 		}
 		for i, name := range spec.Names {
+			if i >= len(spec.Values) || !explained.MatchString(name.Name) && !isOfExplained(spec) {
+				continue
+			}
 			literal, ok := spec.Values[i].(*ast.BasicLit)
-			if !ok || !explained.MatchString(name.Name) {
+			if !ok {
 				continue
 			}
 			if value, err := strconv.Unquote(literal.Value); err == nil {
@@ -264,5 +279,10 @@ func reasonsAndConditions(t *testing.T, api string) map[string]string {
 		}
 		return true
 	})
-	return values
+}
+
+// isOfExplained reports whether constants have a type whose name ends like that.
+func isOfExplained(spec *ast.ValueSpec) bool {
+	name, ok := spec.Type.(*ast.Ident)
+	return ok && explained.MatchString(name.Name)
 }

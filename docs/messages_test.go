@@ -399,7 +399,7 @@ type search struct {
 
 // formats contains the functions that take a format, with the index of the format among
 // their arguments.
-var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0, "problemFor": 1, "noKeys": 0, "Problemf": 0}
+var formats = map[string]int{"Sprintf": 0, "Errorf": 0, "Fprintf": 1, "Eventf": 3, "AnnotatedEventf": 4, "hold": 1, "unreadableUpstream": 0, "problemFor": 1, "noKeys": 0, "Problemf": 0, "conflict": 1, "waiting": 1, "problem": 1}
 
 var verb = regexp.MustCompile(`%[-+# 0]*[0-9]*[a-zA-Z]`)
 

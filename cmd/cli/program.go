@@ -81,9 +81,9 @@ func (p *program) fail(err error) {
 	if err == nil {
 		return
 	}
-	first, more, _ := strings.Cut(err.Error(), "\n")
-	p.err.Sentence(show.Bad, "%s", first)
-	for line := range strings.Lines(more) {
-		p.err.Line("    %s %s", p.err.Sign(show.Do), strings.TrimSuffix(line, "\n"))
+	lines := strings.Split(strings.TrimSuffix(err.Error(), "\n"), "\n")
+	p.err.Sentence(show.Bad, "%s", lines[0])
+	for _, line := range lines[1:] {
+		p.err.Line("    %s %s", p.err.Sign(show.Do), line)
 	}
 }
