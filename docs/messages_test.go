@@ -68,6 +68,7 @@ var unseen = map[string][]string{
 		"… has not reported …: it is not in the registry, or Flux has not seen it yet",
 		"… was deleted from the registry",
 		"… is not newer than …, which is deployed",
+		"… is another name of …, which is deployed: both tags have the same content",
 		"… is known, and is no candidate",
 	},
 	"client-go logs it with what was to be listed, and tries again": {"list a page: …"},

@@ -240,6 +240,9 @@ const (
 	// TagsUnknownReason: spec.releaseStrategy is Next, and not all tags of the registry
 	// are known.
 	TagsUnknownReason = "TagsUnknown"
+	// SameVersionReason: the candidate has the same version as the deployed release, and
+	// nothing tells which of them is newer.
+	SameVersionReason = "SameVersion"
 	// PositionUnknownReason: the policy can rank no release of the history. The candidate
 	// may be older than the deployed release, or may not be the next one.
 	PositionUnknownReason = "PositionUnknown"

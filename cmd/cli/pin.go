@@ -36,7 +36,7 @@ func (c *changing) pin(v view, tag string) (request.Request, error) {
 		return request.Request{}, errors.New(standing.Message)
 	case promotion.NotSeen, promotion.Withdrawn:
 		c.err.Sentence(show.Warns, "%s", standing.Message)
-	case promotion.Deployed, promotion.Candidate, promotion.NotAdmitted, promotion.Older:
+	case promotion.Deployed, promotion.SameRelease, promotion.Candidate, promotion.NotAdmitted, promotion.Older:
 	}
 	return request.Pin(tag), nil
 }

@@ -13,24 +13,46 @@ import (
 const MostExplained = 20
 
 // Candidates returns the known releases that are newer than what the history says is
-// deployed, and that the policy admits, newest first. A release whose name cannot be a
-// tag is not a candidate, however it got into the list of known releases.
+// deployed, or that may be, and that the policy admits, newest first. A release whose name
+// cannot be a tag is not a candidate, however it got into the list of known releases.
 //
-// The policy's order decides which release is newer. Among equals, and where the order
-// cannot compare, the one that is listed later is newer. If a tag is listed twice, only
-// the newest of its releases counts.
-func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) []v1alpha1.VersionInfo {
-	position := positionOf(ledger, history, order)
-	at, place := lastIndex(ledger, position), order.place(position)
-	var newer []v1alpha1.VersionInfo
+// The policy's order decides which release is newer. Among equals, it is the one that was
+// built later. Where the order cannot compare, the one that is listed later is newer. If a
+// tag is listed twice, only the newest of its releases counts.
+func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, policy Policy) []v1alpha1.VersionInfo {
+	deployed := positionOf(ledger, history, policy)
+	var candidates []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		isNewer := position == "" || order.place(release.Tag).isNewer(place, at >= 0 && i > at)
-		if isNewer && !isCurrent(history, release) && IsTag(release.Tag) && order.Admits(release.Tag) {
-			newer = append(newer, release)
+		if deployed.mayBeNewer(release, i) && !isCurrent(history, release) && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
+			candidates = append(candidates, release)
 		}
 	}
-	slices.Reverse(newer)
-	return eachOnce(newer)
+	slices.Reverse(candidates)
+	return eachOnce(candidates)
+}
+
+// position is what candidates must be newer than. Without an entry, every release is newer.
+type position struct {
+	entry *v1alpha1.DeploymentHistoryEntry
+	placed
+	order Order
+	index int // in the known releases; -1 if it is not among them
+}
+
+// mayBeNewer reports whether a release is newer, or may be. The index is that of the
+// release in the known releases.
+func (p position) mayBeNewer(release v1alpha1.VersionInfo, index int) bool {
+	if p.entry == nil {
+		return true
+	}
+	switch p.order.placed(release).relation(p.placed) {
+	case newer, sameVersion:
+		return true
+	case unranked:
+		return p.order.Kind() == ByAppearance && p.index >= 0 && index > p.index
+	case older, sameRelease:
+	}
+	return false
 }
 
 // eachOnce returns the first release of each tag.
@@ -47,7 +69,7 @@ func eachOnce(releases []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
 // exist or cannot be read, nobody knows what it admits and in which order. In that case,
 // the candidates are those that the status still lists.
 func candidatesOf(in Input, ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
-	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy.Order)
+	candidates := Candidates(ledger, in.Rollout.Status.History, in.Policy)
 	if !in.Policy.Blocking || in.Policy.Order.isKnown() {
 		return candidates
 	}
@@ -81,16 +103,28 @@ func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.Versi
 	return len(history) > 0 && history[0].Version.Tag == release.Tag
 }
 
-// positionOf returns the tag that candidates must be newer than. This is the current tag.
-// If the policy cannot rank it, as after a pin to a custom build, it is the newest entry
-// that can be ranked. Empty means that no entry can be ranked: every release is newer.
-func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, order Order) string {
-	for _, entry := range history {
-		if order.Comparable(entry.Version.Tag) || order.Kind() == ByAppearance && contains(ledger, entry.Version.Tag) {
-			return entry.Version.Tag
+// positionOf returns what candidates must be newer than. This is the current release. If
+// the policy cannot rank it, as after a pin to a custom build, it is the newest entry that
+// can be ranked. There is none if no entry can be ranked.
+func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, policy Policy) position {
+	order := policy.Order
+	for i := range history {
+		entry := &history[i]
+		at := lastIndex(ledger, entry.Version.Tag)
+		ranks := order.Comparable(entry.Version.Tag) || order.Kind() == ByAppearance && at >= 0
+		if ranks {
+			return position{entry, order.placed(asListed(ledger, entry.Version)), order, at}
 		}
 	}
-	return ""
+	return position{}
+}
+
+// asListed adds to a release that was promoted what is known of the same content since.
+func asListed(ledger []v1alpha1.VersionInfo, promoted v1alpha1.VersionInfo) v1alpha1.VersionInfo {
+	if listed := known(ledger, promoted.Tag); promoted.Created == nil && equal(listed.Digest, promoted.Digest) {
+		promoted.Created = listed.Created
+	}
+	return promoted
 }
 
 // lastIndex returns the last position of a tag; -1 if it is missing. Other writers may

@@ -75,12 +75,12 @@ func TestCandidates(t *testing.T) {
 			history: []*fixture.EntryBuilder{entry("1.0.0").Succeeded()},
 			want:    []string{"1.1.0"},
 		},
-		"among equals, what stands later in the ledger": {
+		"of one version, the later builds": {
 			spec: numbered, ledger: []string{"1.0.0_1", "1.0.0_2", "1.0.0_3"},
 			history: []*fixture.EntryBuilder{entry("1.0.0_2").Succeeded()},
 			want:    []string{"1.0.0_3"},
 		},
-		"an equal of a release outside the ledger is not newer": {
+		"an earlier build of a release outside the ledger is not newer": {
 			spec: numbered, ledger: []string{"1.0.0_1", "1.1.0_1"},
 			history: []*fixture.EntryBuilder{entry("1.0.0_9").Succeeded()},
 			want:    []string{"1.1.0_1"},
@@ -134,7 +134,7 @@ func TestCandidates(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := promotion.Candidates(fixture.Releases(test.ledger...), entries(test.history...), order(test.spec))
+			got := promotion.Candidates(fixture.Releases(test.ledger...), entries(test.history...), promotion.Policy{Order: order(test.spec)})
 			diff(t, test.want, tags(got))
 		})
 	}

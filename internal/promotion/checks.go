@@ -157,9 +157,11 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	if in.Rollout.Current() == nil {
 		return verdicts // while nothing runs yet, no release can be skipped and none is older
 	}
-	if positionOf(ledger, in.Rollout.Status.History, in.Policy.Order) == "" {
+	switch deployed := positionOf(ledger, in.Rollout.Status.History, in.Policy); {
+	case deployed.entry == nil:
 		considerWithoutPosition(in, verdicts)
-	} else {
+	default:
+		considerSameVersion(deployed, verdicts)
 		considerOnlyNext(in, verdicts)
 	}
 	return verdicts
@@ -232,15 +234,31 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 	}
 }
 
+// considerSameVersion holds the candidates that have the same version as what is deployed,
+// if nothing tells whether they are newer.
+func considerSameVersion(deployed position, verdicts []Verdict) {
+	for i := range verdicts {
+		release := verdicts[i].Release
+		if deployed.order.placed(release).relation(deployed.placed) == sameVersion {
+			verdicts[i].Holds = append(verdicts[i].Holds, Hold{
+				Reason: v1alpha1.SameVersionReason,
+				Message: fmt.Sprintf("%s has the same version as %s, and the policy cannot tell which is newer: pin it to deploy it",
+					release.Tag, deployed.Tag),
+			})
+		}
+	}
+}
+
 // considerOnlyNext holds the candidates that are newer than the next one, if no release
 // may be skipped. What an environment before this one has left behind will never be
-// proven there. It is not the next one.
+// proven there, and what cannot be told from what is deployed may be older. It is not the
+// next one.
 func considerOnlyNext(in Input, verdicts []Verdict) {
 	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext {
 		return
 	}
 	next := len(verdicts) - 1
-	for next >= 0 && isLeftBehind(in, verdicts[next].Release) {
+	for next >= 0 && (isLeftBehind(in, verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
 		next--
 	}
 	for i := range next {
@@ -256,7 +274,7 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 // returned.
 func Considered(verdicts []Verdict) []Verdict {
 	considered := slices.DeleteFunc(slices.Clone(verdicts), func(v Verdict) bool {
-		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason, v1alpha1.PositionUnknownReason)
+		return v.HeldBy(v1alpha1.GatesBypassedReason, v1alpha1.NotNextReason, v1alpha1.PositionUnknownReason, v1alpha1.SameVersionReason)
 	})
 	if len(considered) == 0 {
 		return verdicts
@@ -294,7 +312,8 @@ func policyReadable(in Input, _ v1alpha1.VersionInfo) *Hold {
 }
 
 // offeredByPolicy checks that the release is not newer than the one the policy names. A
-// release that was withdrawn from the registry must not be promoted.
+// release that was withdrawn from the registry must not be promoted. Of releases that are
+// equal for the policy, it offers all.
 func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 	if in.Policy.Latest == nil {
 		return &Hold{
@@ -302,7 +321,7 @@ func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 			Message: fmt.Sprintf("ImagePolicy %s names no release at present", in.Policy.Name),
 		}
 	}
-	if result, ok := in.Policy.Order.Compare(release.Tag, in.Policy.Latest.Tag); !ok || result <= 0 {
+	if result, ok := in.Policy.Order.Precedence(release.Tag, in.Policy.Latest.Tag); !ok || result <= 0 {
 		return nil
 	}
 	return &Hold{
@@ -324,17 +343,31 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// notFailedBefore checks that the newest promotion of this release did not fail here. If
-// the Rollout goes back by itself, other content under the same tag is another release.
+// notFailedBefore checks that the newest promotion of this release did not fail here,
+// under whichever name. If the Rollout goes back by itself, other content under the same
+// tag is another release.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
-	entry := newestEntry(in.Rollout, release.Tag)
+	entry := newestPromotion(in, release)
 	if entry.State() != v1alpha1.BakeFailed || isLifted(in, entry) || in.Rollout.Spec.RollsBack() && differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
 	return &Hold{
 		Reason:  v1alpha1.FailedBeforeReason,
-		Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", release.Tag),
+		Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", entry.Version.Tag),
 	}
+}
+
+// newestPromotion returns the newest entry of a release; nil if there is none.
+func newestPromotion(in Input, release v1alpha1.VersionInfo) *v1alpha1.DeploymentHistoryEntry {
+	for i := range in.Rollout.Status.History {
+		entry := &in.Rollout.Status.History[i]
+		same := entry.Version.Tag == release.Tag ||
+			isSame(entry.Version.Digest, release.Digest) && in.Policy.Order.relation(entry.Version, release) == sameRelease
+		if same {
+			return entry
+		}
+	}
+	return nil
 }
 
 // noBakeRunning checks that the previous promotion has its outcome. If nothing protects a

@@ -74,7 +74,7 @@ func inRange(in Input, ledger []v1alpha1.VersionInfo, target, failed string) []v
 	}
 	between := []v1alpha1.VersionInfo{asDeployed(in, listed, failed)}
 	for age, release := range listed {
-		at := stand{order.place(release.Tag), release.Tag, age}
+		at := stand{order.placed(release), age}
 		if release.Tag != failed && IsTag(release.Tag) && !at.upTo(from) && !to.upTo(at) {
 			between = append(between, release)
 		}
@@ -89,28 +89,28 @@ func newestFirst(ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
 	return eachOnce(newest)
 }
 
-// stand is where a tag stands among the known releases.
+// stand is where a release stands among the known ones.
 type stand struct {
-	place
-	tag string
+	placed
 	age int // position in the known releases, newest first; -1 if it is not known
 }
 
 func standOf(order Order, newestFirst []v1alpha1.VersionInfo, tag string) stand {
-	return stand{place: order.place(tag), tag: tag, age: index(newestFirst, tag)}
+	return stand{order.placed(known(newestFirst, tag)), index(newestFirst, tag)}
 }
 
-// upTo reports whether the tag is certainly the other one, or older. Among equals, and
-// where nothing can be compared, the one that is listed earlier is older.
+// upTo reports whether the release is certainly the other one, or older. Where the order
+// cannot compare, the one that is listed earlier is older.
 func (s stand) upTo(other stand) bool {
-	result, ok := s.compare(other.place)
-	switch {
-	case s.tag == other.tag:
+	if s.Tag == other.Tag {
 		return true
-	case ok && result != 0:
-		return result < 0
-	case ok || s.kind == ByAppearance:
-		return other.age >= 0 && s.age > other.age
+	}
+	switch s.relation(other.placed) {
+	case older, sameRelease:
+		return true
+	case unranked:
+		return s.kind == ByAppearance && other.age >= 0 && s.age > other.age
+	case newer, sameVersion:
 	}
 	return false
 }

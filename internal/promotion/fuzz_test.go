@@ -24,6 +24,7 @@ func FuzzOrder(f *testing.F) {
 	f.Add("semver", "*", `^(?P<v>.+)_(?P<b>\d+)$`, "$v+$b", false, "1.0.0_1", "1.0.0_2", "1.1.0_1")
 	f.Add("numerical", "", "^main-[0-9a-f]+-(?P<ts>[0-9]+)$", "$ts", true, "main-a-1", "main-b-2", "dev")
 	f.Add("numerical", "", "", "", false, "NaN", "-Inf", "0x1p-2")
+	f.Add("numerical", "", "", "", true, "9007199254740992", "9007199254740993", "9007199254740992.0")
 	f.Add("alphabetical", "", "", "", true, "a", "b", "")
 	f.Add("appearance", "", "", "", false, "a", "b", "c")
 	f.Fuzz(func(t *testing.T, kind, within, pattern, extract string, desc bool, a, b, c string) {
@@ -48,6 +49,9 @@ func FuzzOrder(f *testing.F) {
 		}
 		if okAB != (o.Comparable(a) && o.Comparable(b)) {
 			t.Errorf("%q and %q: comparable together is %t", a, b, okAB)
+		}
+		if precedence, ok := o.Precedence(a, b); ok != okAB || precedence != 0 && precedence != ab {
+			t.Errorf("Precedence(%q, %q) = %d, %t, but Compare says %d, %t", a, b, precedence, ok, ab, okAB)
 		}
 		bc, okBC := o.Compare(b, c)
 		ac, okAC := o.Compare(a, c)

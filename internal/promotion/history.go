@@ -248,10 +248,10 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 // retainForRollback adds what rollbacks need.
 func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) []bool {
 	policy := in.Policy
-	position := positionOf(ledger, history, policy.Order)
-	candidates := TagsOf(Candidates(ledger, history, policy.Order))
+	position := positionOf(ledger, history, policy).Tag
+	candidates := TagsOf(Candidates(ledger, history, policy))
 	if in.Rollout.Spec.RollsBack() {
-		maps.Copy(candidates, candidatesAfterRollback(ledger, history, policy.Order))
+		maps.Copy(candidates, candidatesAfterRollback(ledger, history, policy))
 	}
 	retained, reported := make([]bool, len(history)), map[string]bool{}
 	for i := range history {

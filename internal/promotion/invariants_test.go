@@ -79,7 +79,7 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 		}
 	}
 	listed := listedCandidates(in)
-	candidates := slices.DeleteFunc(tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy.Order)), func(tag string) bool {
+	candidates := slices.DeleteFunc(tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy)), func(tag string) bool {
 		return in.Policy.Complete && tag != in.Policy.Latest.Tag && !w.has(tag) || in.Policy.Blocking && !listed[tag]
 	})
 	if !slices.Equal(candidates, judged) {
@@ -130,7 +130,7 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is promoted although it was withdrawn", tag)
 	}
 	w.checkPosition(in, d)
-	if newer, ok := w.order.Compare(tag, w.latest.Tag); ok && newer > 0 {
+	if newer, ok := w.order.Precedence(tag, w.latest.Tag); ok && newer > 0 {
 		w.fail("%s is promoted although the policy now names %s", tag, w.latest.Tag)
 	}
 	rollsBack := in.Rollout.Spec.RollsBack()
@@ -336,7 +336,7 @@ func (w *world) forgetCut(in promotion.Input, d promotion.Decision) {
 	isKept := func(tag string) bool {
 		return slices.ContainsFunc(kept, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag })
 	}
-	candidates := promotion.TagsOf(promotion.Candidates(d.Ledger, kept, in.Policy.Order))
+	candidates := promotion.TagsOf(promotion.Candidates(d.Ledger, kept, in.Policy))
 	for i := range in.Rollout.Status.History {
 		if tag := in.Rollout.Status.History[i].Version.Tag; !isKept(tag) && !candidates[tag] {
 			delete(w.memory.failed, tag)

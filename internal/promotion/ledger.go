@@ -18,11 +18,11 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	if in.Policy.Latest == nil || in.Policy.Blocking {
 		return allCompleted(in, before), nil
 	}
-	ledger, note := addLatest(append(unseen(in), before...), *in.Policy.Latest)
+	ledger, note := addLatest(append(unseen(before, in.Policy), before...), *in.Policy.Latest)
 	if runs(in.Rollout, *in.Policy.Latest) {
 		note = nil // the new push was reported when Flux pulled it
 	}
-	ledger = allCompleted(in, sorted(ledger, in.Policy.Order))
+	ledger = sorted(allCompleted(in, ledger), in.Policy.Order)
 	if len(ledger) > len(before) {
 		ledger = trim(ledger, in)
 	}
@@ -36,12 +36,12 @@ func runs(rollout *v1alpha1.Rollout, release v1alpha1.VersionInfo) bool {
 }
 
 // unseen returns the scanned releases that are not known yet. They come before the known
-// ones, and so count as older than their equals there. Otherwise a release that was
-// trimmed, and that a scan shows again, would push another one out.
-func unseen(in Input) []v1alpha1.VersionInfo {
-	seen := TagsOf(in.Rollout.Status.AvailableReleases)
+// ones, and stay before those from which nothing tells them apart. Otherwise a release
+// that was trimmed, and that a scan shows again, would push another one out.
+func unseen(before []v1alpha1.VersionInfo, policy Policy) []v1alpha1.VersionInfo {
+	seen := TagsOf(before)
 	var ledger []v1alpha1.VersionInfo
-	for _, tag := range scannedBelowLatest(in.Policy) {
+	for _, tag := range scannedUpToLatest(policy) {
 		if !seen[tag] {
 			seen[tag] = true
 			ledger = append(ledger, v1alpha1.VersionInfo{Tag: tag})
@@ -59,27 +59,27 @@ func TagsOf(releases []v1alpha1.VersionInfo) map[string]bool {
 	return tags
 }
 
-// scannedBelowLatest returns the scanned tags that the policy admits and that are older
+// scannedUpToLatest returns the scanned tags that the policy admits and that are not newer
 // than the tag it names. A scan may show a release before the policy offers it, and still
-// shows a release that the policy skipped.
-func scannedBelowLatest(p Policy) []string {
+// shows a release that the policy skipped. Of tags that are equal for it, the policy names
+// only one.
+func scannedUpToLatest(p Policy) []string {
 	if p.Order.Kind() != BySemver {
 		return nil
 	}
 	var tags []string
 	latest := p.Order.place(p.Latest.Tag)
 	for _, tag := range p.Scanned {
-		order, ok := p.Order.place(tag).compare(latest)
-		if ok && order < 0 && IsTag(tag) && p.Order.Admits(tag) {
+		order, ok := p.Order.place(tag).precedence(latest)
+		if ok && order <= 0 && tag != p.Latest.Tag && IsTag(tag) && p.Order.Admits(tag) {
 			tags = append(tags, tag)
 		}
 	}
 	return tags
 }
 
-// addLatest appends the release that the policy names. This makes it the newest among
-// equals when it is seen for the first time. If its tag now points to other content, all
-// earlier facts about the tag are dropped.
+// addLatest appends the release that the policy names. If its tag now points to other
+// content, all earlier facts about the tag are dropped.
 func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []Note) {
 	i := index(ledger, latest.Tag)
 	switch {
@@ -105,20 +105,11 @@ func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
 	if order.Kind() == ByAppearance {
 		return ledger
 	}
-	type placed struct {
-		v1alpha1.VersionInfo
-		place
-	}
 	all := make([]placed, len(ledger))
 	for i, v := range ledger {
-		all[i] = placed{v, order.place(v.Tag)}
+		all[i] = order.placed(v)
 	}
-	slices.SortStableFunc(all, func(a, b placed) int {
-		if result, ok := a.compare(b.place); ok {
-			return result
-		}
-		return firstIf(b.ranked, a.ranked)
-	})
+	slices.SortStableFunc(all, placed.inList)
 	for i := range all {
 		ledger[i] = all[i].VersionInfo
 	}

@@ -33,6 +33,18 @@ func TestLedgerGrows(t *testing.T) {
 			given(rollout().Ledger("1.0.0")).latest("1.2.0").scanned("1.0.0", "1.1.0", "1.2.0"),
 			result{Ledger: fixture.Releases("1.0.0", "1.1.0", "1.2.0")},
 		},
+		"a scanned release that is equal for the policy is added, too": {
+			given(rollout()).ranked(numbered).latest("1.4.0_18").scanned("1.4.0_17", "1.4.0_18", "1.4.0_19", "1.5.0_1"),
+			result{Ledger: fixture.Releases("1.4.0_17", "1.4.0_18", "1.4.0_19")},
+		},
+		"one that was trimmed pushes no other out when a scan shows it again": {
+			given(rollout().Retention(1, 2).Ledger("1.4.0_18", "1.4.0_19")).ranked(numbered).latest("1.4.0_18").scanned("1.4.0_17", "1.4.0_18", "1.4.0_19"),
+			result{Ledger: fixture.Releases("1.4.0_18", "1.4.0_19")},
+		},
+		"among equals, the one that was built later is newer": {
+			given(rollout().Releases(release("1.0.0").Digest("sha256:aa").Created(noon).Obj(), release("v1.0.0").Digest("sha256:bb").Created(eleven).Obj())).latest("1.0.0"),
+			result{Ledger: []v1alpha1.VersionInfo{release("v1.0.0").Digest("sha256:bb").Created(eleven).Obj(), release("1.0.0").Digest("sha256:aa").Created(noon).Obj()}},
+		},
 		"a scan never runs ahead of what the policy names": {
 			given(rollout().Ledger("1.0.0")).latest("1.1.0").scanned("1.1.0", "1.2.0", "2.0.0"),
 			result{Ledger: fixture.Releases("1.0.0", "1.1.0")},
@@ -103,9 +115,13 @@ func TestLedgerIsSortedByThePolicy(t *testing.T) {
 			anySemver, []string{"1.10.0", "1.9.0", "1.10.0-rc.1"}, "1.9.1",
 			[]string{"1.9.0", "1.9.1", "1.10.0-rc.1", "1.10.0"},
 		},
-		"among equals, what was named later is newer": {
-			numbered, []string{"1.0.0_9", "1.0.0_3"}, "1.0.0_5",
-			[]string{"1.0.0_9", "1.0.0_3", "1.0.0_5"},
+		"builds of one version by their numbers, whenever they were named": {
+			numbered, []string{"1.0.0_9", "1.0.0_10"}, "1.0.0_5",
+			[]string{"1.0.0_5", "1.0.0_9", "1.0.0_10"},
+		},
+		"what nothing tells apart stays as it appeared": {
+			anySemver, []string{"v1.0.0", "1.0.0"}, "1.1.0",
+			[]string{"v1.0.0", "1.0.0", "1.1.0"},
 		},
 		"what cannot be ranked counts as oldest, as it appeared": {
 			anySemver, []string{"1.0.0", "zeta", "0.9.0", "alpha"}, "1.1.0",

@@ -155,7 +155,7 @@ func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
 func classes(in Input, ledger []v1alpha1.VersionInfo, promoted string) func(tag string) int {
 	referred := referredTo(in)
 	referred[promoted] = true
-	candidates := TagsOf(Candidates(ledger, in.Rollout.Status.History, in.Policy.Order))
+	candidates := TagsOf(Candidates(ledger, in.Rollout.Status.History, in.Policy))
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	return func(tag string) int {
 		switch {

@@ -43,11 +43,11 @@ func (d Decision) Backward(in Input) bool {
 	if !d.Manual || current == nil {
 		return false
 	}
-	if result, ok := in.Policy.Order.Compare(d.Release.Tag, current.Version.Tag); ok && result != 0 {
-		return result < 0
+	if in.Policy.Order.Kind() == ByAppearance {
+		at := lastIndex(d.Ledger, d.Release.Tag)
+		return at >= 0 && at < lastIndex(d.Ledger, current.Version.Tag)
 	}
-	at := lastIndex(d.Ledger, d.Release.Tag)
-	return in.Policy.Order.Kind() == ByAppearance && at >= 0 && at < lastIndex(d.Ledger, current.Version.Tag)
+	return in.Policy.Order.relation(d.Release, asListed(d.Ledger, current.Version)) == older
 }
 
 // impossible explains why the release that a user requests cannot be promoted; nil if it

@@ -102,8 +102,14 @@ func (o Order) Comparable(tag string) bool {
 }
 
 // Compare returns whether a is older (-1), equal (0) or newer (+1) than b. It returns
-// false if the order cannot compare them.
+// false if the order cannot compare them. Tags that the ImagePolicy cannot tell apart may
+// still differ: then the one with the later build, or with the number that is exactly
+// higher, is newer.
 func (o Order) Compare(a, b string) (int, bool) { return o.place(a).compare(o.place(b)) }
+
+// Precedence returns the same as the ImagePolicy itself sees it. Of tags that are equal
+// for it, it may name any.
+func (o Order) Precedence(a, b string) (int, bool) { return o.place(a).precedence(o.place(b)) }
 
 // place is the position of a tag in an order.
 type place struct {
@@ -126,6 +132,7 @@ func (o Order) place(tag string) place {
 	case BySemver:
 		p.version, err = parseSemver(key)
 	case ByNumber:
+		p.text = key
 		p.number, err = strconv.ParseFloat(key, 64)
 	case ByAlphabet:
 		p.text = key
@@ -136,7 +143,16 @@ func (o Order) place(tag string) place {
 	return p
 }
 
+// compare breaks the ties of precedence by what the tags themselves contain.
 func (p place) compare(other place) (int, bool) {
+	result, ok := p.precedence(other)
+	if ok && result == 0 {
+		result = p.signed(p.tieBreak(other))
+	}
+	return result, ok
+}
+
+func (p place) precedence(other place) (int, bool) {
 	if !p.ranked || !other.ranked {
 		return 0, false
 	}
@@ -150,23 +166,14 @@ func (p place) compare(other place) (int, bool) {
 		result = strings.Compare(p.text, other.text)
 	case ByAppearance:
 	}
-	if p.descending {
-		result = -result
-	}
-	return result, true
+	return p.signed(result), true
 }
 
-// isNewer reports whether p is newer than the other place. Among equals, and where
-// nothing can be compared, the one that appeared later is newer.
-func (p place) isNewer(than place, later bool) bool {
-	result, ok := p.compare(than)
-	switch {
-	case ok && result != 0:
-		return result > 0
-	case ok || p.kind == ByAppearance:
-		return later
+func (p place) signed(result int) int {
+	if p.descending {
+		return -result
 	}
-	return false
+	return result
 }
 
 // key returns the text that is compared: the tag, or the result of filterTags.extract.

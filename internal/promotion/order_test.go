@@ -20,6 +20,9 @@ var (
 	numbered = promotion.OrderSpec{Kind: promotion.BySemver, Range: "*", Pattern: `^(?P<v>.+)_(?P<b>\d+)$`, Extract: "$v+$b"}
 )
 
+// built tags have any build metadata after an underscore.
+var built = promotion.OrderSpec{Kind: promotion.BySemver, Range: "*", Pattern: `^([^_]+)_(.+)$`, Extract: "$1+$2"}
+
 func descending(spec promotion.OrderSpec) promotion.OrderSpec {
 	spec.Descending = true
 	return spec
@@ -48,9 +51,17 @@ func TestOrderCompares(t *testing.T) {
 		"a leading zero is no semantic version":          {anySemver, "1.01.0", "1.1.0", unknown},
 		"a name cannot be ranked by semver":              {anySemver, "hotfix-bob", "1.0.0", unknown},
 
-		"build metadata from extract does not change the precedence": {numbered, "1.4.0_17", "1.4.0_18", same},
-		"extract yields the version that is compared":                {numbered, "1.9.0_2", "1.10.0_1", older},
-		"a tag outside the pattern cannot be ranked":                 {numbered, "1.9.0", "1.10.0_1", unknown},
+		"of one version, the later build is newer":    {numbered, "1.4.0_17", "1.4.0_18", older},
+		"builds compare by value":                     {numbered, "1.4.0_9", "1.4.0_10", older},
+		"builds may have any size":                    {numbered, "1.4.0_99999999999999999999999", "1.4.0_100000000000000000000000", older},
+		"leading zeros of a build make no difference": {numbered, "1.4.0_007", "1.4.0_7", same},
+		"a version outranks its build":                {numbered, "1.4.0_99", "1.4.1_1", older},
+		"builds compare identifier by identifier":     {built, "1.0.0_1.9", "1.0.0_1.10", older},
+		"a number of a build comes before a word":     {built, "1.0.0_99", "1.0.0_a", older},
+		"words of builds compare by bytes":            {built, "1.0.0_a", "1.0.0_b", older},
+		"fewer identifiers of a build come first":     {built, "1.0.0_a", "1.0.0_a.1", older},
+		"extract yields the version that is compared": {numbered, "1.9.0_2", "1.10.0_1", older},
+		"a tag outside the pattern cannot be ranked":  {numbered, "1.9.0", "1.10.0_1", unknown},
 		"a pattern without extract compares the whole tag": {
 			promotion.OrderSpec{Kind: promotion.BySemver, Range: "*", Pattern: `^\d+\.\d+\.\d+$`}, "1.9.0", "1.10.0", older,
 		},
@@ -62,6 +73,14 @@ func TestOrderCompares(t *testing.T) {
 		"a word is no number":                      {byNumber, "latest", "10", unknown},
 		"a number that overflows is no number":     {byNumber, "1e999", "10", unknown},
 		"the extracted timestamp is what counts":   {stamped, "main-ff-1700000001", "main-00-1700000002", older},
+		"numbers of one float64 compare exactly":   {byNumber, "9007199254740992", "9007199254740993", older},
+		"so do fractions":                          {byNumber, "0.10000000000000000001", "0.1", newer},
+		"desc reverses them":                       {descending(byNumber), "9007199254740992", "9007199254740993", newer},
+		"zeros at the end make no difference":      {byNumber, "9007199254740993.0", "9007199254740993", same},
+		"tiny numbers compare exactly":             {byNumber, "1e-400", "2e-400", older},
+		"an exponent too long is not computed":     {byNumber, "1e-99999999", "2e-99999999", same},
+		"a hexadecimal number is one, too":         {byNumber, "0x20000000000001p0", "9007199254740992", newer},
+		"infinity equals itself":                   {byNumber, "Inf", "+Infinity", same},
 		"the alphabet compares bytes":              {byAlphabet, "RELEASE.9", "RELEASE.10", newer},
 		"dates sort by the alphabet":               {byAlphabet, "2026-02-28", "2026-03-01", older},
 		"desc reverses the alphabet":               {descending(byAlphabet), "a", "b", newer},

@@ -20,6 +20,8 @@
 //	Which releases can be promoted:
 //
 //	order.go          how an ImagePolicy ranks and filters tags
+//	order_ties.go     which of the tags is newer that are equal for the policy
+//	relation.go       how one release compares to another
 //	order_bounds.go   size limits for the fields of an ImagePolicy
 //	ledger.go         which releases are known
 //	limit.go          which known releases fit into the status

@@ -22,6 +22,8 @@ const (
 	NotAdmitted Position = "NotAdmitted"
 	// Withdrawn: it was deleted from the registry.
 	Withdrawn Position = "Withdrawn"
+	// SameRelease: it is another name of the current release.
+	SameRelease Position = "SameRelease"
 	// Older: it is known, and not newer than the current release.
 	Older Position = "Older"
 	// NotSeen: Flux has not reported it.
@@ -70,6 +72,8 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 		return NotSeen, fmt.Sprintf("%s has not reported %s: it is not in the registry, or Flux has not seen it yet", policy, tag)
 	case in.Policy.withdrawn()(tag):
 		return Withdrawn, fmt.Sprintf("%s was deleted from the registry", tag)
+	case current != nil && in.Policy.Order.relation(known(d.Ledger, tag), current.Version) == sameRelease:
+		return SameRelease, fmt.Sprintf("%s is another name of %s, which is deployed: both tags have the same content", tag, current.Version.Tag)
 	case current != nil:
 		return Older, fmt.Sprintf("%s is not newer than %s, which is deployed", tag, current.Version.Tag)
 	}
