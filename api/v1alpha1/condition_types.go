@@ -243,8 +243,9 @@ const (
 	// SameVersionReason: the candidate has the same version as the deployed release, and
 	// nothing tells which of them is newer.
 	SameVersionReason = "SameVersion"
-	// PositionUnknownReason: the policy can rank no release of the history. The candidate
-	// may be older than the deployed release, or may not be the next one.
+	// PositionUnknownReason: the policy can rank no release of the history, or ranks the tags
+	// of another image. The candidate may be older than the deployed release, or may not be
+	// the next one.
 	PositionUnknownReason = "PositionUnknown"
 	// PreviousBakeFailedReason: the current release's bake has failed. It is also the
 	// reason of BakeFailureDisabled for the promotion that follows.

@@ -119,6 +119,10 @@ func TestHistoryAsARecord(t *testing.T) {
 			view(baked("1.1.0"), baked("hotfix"), baked("1.1.0")),
 			[]string{"#3 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 hotfix Succeeded, Baked, soaked 1h0m0s, went back to 1.1.0"},
 		},
+		"a lower version of another image withdraws nothing": {
+			view(entry("1.0.0").Image("registry.example.com/new").Deploying(), baked("1.1.0").Image("registry.example.com/old")),
+			[]string{"#2 1.0.0 Deploying, current", "#1 1.1.0 Succeeded, Baked, soaked 1h0m0s"},
+		},
 		"two contents of a tag are two releases": {
 			view(baked("1.0.0").Version(fixture.MakeRelease("1.0.0").Digest("sha256:moved").Obj()), baked("1.0.0")),
 			[]string{"#2 1.0.0 Succeeded, current, Baked, soaked 1h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s"},

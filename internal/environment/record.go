@@ -10,6 +10,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -156,9 +157,9 @@ func leave(r *environmentsv1.Release, was environmentsv1.Release, entry *v1alpha
 }
 
 // withdraw marks the releases that the environment has gone back from, if an entry is
-// older than the one before it.
+// older than the one before it. The versions of two images say nothing of each other.
 func (rec *record) withdraw(entry, before *v1alpha1.DeploymentHistoryEntry) {
-	if !rec.isNewer(before.Version, idOf(before), entry) {
+	if imagename.Differ(entry.Image, before.Image) || !rec.isNewer(before.Version, idOf(before), entry) {
 		return
 	}
 	for i := range rec.releases {

@@ -10,6 +10,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
+// Differ reports whether two names are known, and are those of different images.
+func Differ(a, b string) bool {
+	return a != "" && b != "" && a != b && Canonical(a) != Canonical(b)
+}
+
 // Canonical returns the full name of an image without its tag, including the registry.
 // Full names can be compared, while there are several short names. A string that is not a
 // name is returned unchanged.

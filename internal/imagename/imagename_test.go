@@ -26,3 +26,20 @@ func TestImageHasOneNameThatIsCompared(t *testing.T) {
 		}
 	}
 }
+
+func TestImagesDifferOnlyIfBothAreKnown(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		want bool
+	}{
+		{"registry.example.com/shop", "registry.example.com/other", true},
+		{"registry.example.com/shop", "registry.example.com/shop/", false},
+		{"docker.io/acme/shop", "acme/shop", false},
+		{"registry.example.com/shop", "", false},
+		{"", "", false},
+	} {
+		if got := imagename.Differ(tt.a, tt.b); got != tt.want {
+			t.Errorf("%q and %q: got %t", tt.a, tt.b, got)
+		}
+	}
+}

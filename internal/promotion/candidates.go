@@ -23,7 +23,7 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	deployed := positionOf(ledger, history, policy)
 	var candidates []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		if deployed.mayBeNewer(release, i) && !isCurrent(history, release) && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
+		if deployed.mayBeNewer(release, i) && !isCurrent(history, release, policy) && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
 			candidates = append(candidates, release)
 		}
 	}
@@ -99,20 +99,24 @@ func (p Policy) withdrawn() func(tag string) bool {
 
 // isCurrent reports whether the release is deployed now. The position is not enough if
 // the policy cannot rank the release, or if the known releases list it twice.
-func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo) bool {
-	return len(history) > 0 && history[0].Version.Tag == release.Tag
+func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo, policy Policy) bool {
+	return len(history) > 0 && history[0].Version.Tag == release.Tag && !policy.isOfAnother(&history[0])
 }
 
 // positionOf returns what candidates must be newer than. This is the current release. If
 // the policy cannot rank it, as after a pin to a custom build, it is the newest entry that
-// can be ranked. There is none if no entry can be ranked.
+// can be ranked. There is none if no entry can be ranked, or if the newest one is of
+// another image.
 func positionOf(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, policy Policy) position {
 	order := policy.Order
+	if beforeMove(history, policy) != nil {
+		return position{}
+	}
 	for i := range history {
 		entry := &history[i]
 		at := lastIndex(ledger, entry.Version.Tag)
 		ranks := order.Comparable(entry.Version.Tag) || order.Kind() == ByAppearance && at >= 0
-		if ranks {
+		if ranks && !policy.isOfAnother(entry) {
 			return position{entry, order.placed(asListed(ledger, entry.Version)), order, at}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Hold is one reason why a candidate is not promoted now.
@@ -158,6 +159,8 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 		return verdicts // while nothing runs yet, no release can be skipped and none is older
 	}
 	switch deployed := positionOf(ledger, in.Rollout.Status.History, in.Policy); {
+	case beforeMove(in.Rollout.Status.History, in.Policy) != nil:
+		considerMovedImage(in, verdicts)
 	case deployed.entry == nil:
 		considerWithoutPosition(in, verdicts)
 	default:
@@ -231,6 +234,19 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 	}
 	for i := range held {
 		held[i].Holds = append(held[i].Holds, hold)
+	}
+}
+
+// considerMovedImage holds every candidate while the position is one of another image.
+func considerMovedImage(in Input, verdicts []Verdict) {
+	before := beforeMove(in.Rollout.Status.History, in.Policy)
+	hold := Hold{
+		Reason: v1alpha1.PositionUnknownReason,
+		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to go on from",
+			in.Policy.Name, truncate.Text(in.Policy.Image, longestName), before.Version.Tag, truncate.Text(before.Image, longestName)),
+	}
+	for i := range verdicts {
+		verdicts[i].Holds = append(verdicts[i].Holds, hold)
 	}
 }
 
@@ -357,13 +373,14 @@ func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
 	}
 }
 
-// newestPromotion returns the newest entry of a release; nil if there is none.
+// newestPromotion returns the newest entry of a release; nil if there is none. A promotion
+// of another image was one of another release.
 func newestPromotion(in Input, release v1alpha1.VersionInfo) *v1alpha1.DeploymentHistoryEntry {
 	for i := range in.Rollout.Status.History {
 		entry := &in.Rollout.Status.History[i]
 		same := entry.Version.Tag == release.Tag ||
 			isSame(entry.Version.Digest, release.Digest) && in.Policy.Order.relation(entry.Version, release) == sameRelease
-		if same {
+		if same && !in.Policy.isOfAnother(entry) {
 			return entry
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 )
 
 // Compared returns the targets after it has compared the content that Flux pulled with
@@ -214,7 +215,7 @@ func (in Input) offers(tag, digest string) bool {
 // other content under the tag of the entry before it.
 func undecided(history []v1alpha1.DeploymentHistoryEntry) int {
 	n := 0
-	for n+1 < len(history) && history[n].Version.Tag == history[n+1].Version.Tag {
+	for n+1 < len(history) && history[n].Version.Tag == history[n+1].Version.Tag && !imagename.Differ(history[n].Image, history[n+1].Image) {
 		n++
 	}
 	return n

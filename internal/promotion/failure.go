@@ -3,10 +3,12 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -54,7 +56,8 @@ func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 // neither failed nor been withdrawn from the registry since. It returns -1 if there is
 // none. The release must be other content than the newest entry's, under another tag: a
 // tag brings back the content that failed. It must also be what its tag still points to,
-// as far as is known, and not be known to be bad elsewhere. The time is when that may have
+// as far as is known, of the image that the policy ranks, and not be known to be bad
+// elsewhere. The time is when that may have
 // ended for a newer one.
 func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
 	in = in.indexed()
@@ -62,6 +65,7 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
+		case imagename.Differ(history[i].Image, cmp.Or(in.Policy.Image, history[0].Image)): // its tag is another release now
 		case i == 0 || state == v1alpha1.BakeFailed:
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):

@@ -170,6 +170,7 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 	entry := v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *o.Release.DeepCopy(),
+		Image:       in.Policy.recordedImage(),
 		Timestamp:   metav1.NewTime(in.Now.Truncate(time.Second)),
 		Grounds:     o.Grounds,
 		Lifted:      o.Lifted,

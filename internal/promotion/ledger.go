@@ -12,11 +12,14 @@ import (
 
 // grow returns the known releases after it has added what the policy offers and what the
 // registry reports. They are in the policy's order, oldest first. If there are more than
-// before, they are trimmed.
+// before, they are trimmed. After a move to another image, the list begins anew.
 func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
 	before := in.Rollout.Status.AvailableReleases
 	if in.Policy.Latest == nil || in.Policy.Blocking {
 		return allCompleted(in, before), nil
+	}
+	if beforeMove(in.Rollout.Status.History, in.Policy) != nil {
+		before = nil // they are of the other image
 	}
 	ledger, note := addLatest(append(unseen(before, in.Policy), before...), *in.Policy.Latest)
 	if runs(in.Rollout, *in.Policy.Latest) {

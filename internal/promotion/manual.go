@@ -17,8 +17,8 @@ import (
 // chooseManually promotes the release that a user requests, unless it is already the
 // current one: any tag that is pinned, or a known release that is forced.
 func (d *Decision) chooseManually(in Input) bool {
-	wanted, current := in.Rollout.ChosenManually(), in.Rollout.Current()
-	if d.Problem != nil || wanted == "" || current != nil && current.Version.Tag == wanted {
+	wanted := in.Rollout.ChosenManually()
+	if d.Problem != nil || wanted == "" || in.runsTag(wanted) {
 		return false
 	}
 	release := known(d.Ledger, wanted)
@@ -40,7 +40,7 @@ func (d *Decision) chooseManually(in Input) bool {
 // is older.
 func (d Decision) Backward(in Input) bool {
 	current := in.Rollout.Current()
-	if !d.Manual || current == nil {
+	if !d.Manual || current == nil || in.Policy.isOfAnother(current) {
 		return false
 	}
 	if in.Policy.Order.Kind() == ByAppearance {
@@ -226,10 +226,10 @@ func needsUnblock(in Input, candidates []Verdict) bool {
 // answerBypass answers a request to bypass gates. A bypass for a release that is not a
 // candidate stays, and takes effect when the release becomes one.
 func (d *Decision) answerBypass(in Input) {
-	asked, current := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation], in.Rollout.Current()
+	asked := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]
 	switch {
 	case asked == "" || d.Action.Promotes() && d.Release.Tag == asked:
-	case current != nil && current.Version.Tag == asked:
+	case in.runsTag(asked):
 		d.consume(in, v1alpha1.BypassGatesAnnotation)
 		if !usedABypass(decided(in.Rollout)) {
 			d.decline(v1alpha1.BypassNotNeededReason,

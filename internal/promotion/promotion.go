@@ -26,6 +26,7 @@
 //	ledger.go         which releases are known
 //	limit.go          which known releases fit into the status
 //	metadata.go       what the registry reports about a release
+//	moved_image.go    that a tag is another release in another image
 //	candidates.go     which known releases are newer than the current one
 //	standing.go       what can be said of any tag, candidate or not
 //

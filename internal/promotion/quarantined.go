@@ -127,8 +127,8 @@ func (q *Quarantine) message(in Input, release v1alpha1.VersionInfo) string {
 
 // recalled explains why a version that a user has chosen is not promoted; nil if it is.
 func recalled(in Input, ledger []v1alpha1.VersionInfo) *Hold {
-	wanted, current := in.Rollout.ChosenManually(), in.Rollout.Current()
-	if wanted == "" || current != nil && current.Version.Tag == wanted {
+	wanted := in.Rollout.ChosenManually()
+	if wanted == "" || in.runsTag(wanted) {
 		return nil
 	}
 	return notRecalled(in, known(ledger, wanted))

@@ -20,6 +20,8 @@ type Report struct {
 	Name string
 	// Digest of the content that failed.
 	Digest string
+	// Image whose tag it was; empty if that is not known.
+	Image string
 	// Tag that it had.
 	Tag string
 	// Incident is the failure with its outcome as it is now.
@@ -75,7 +77,7 @@ func (in Input) reportOf(i int, listed listings) (Report, bool) {
 	digest := in.failedContent(i)
 	name, ok := quarantine.Name(digest)
 	ok = ok && entry.Quarantine == "" && in.isFresh(i) && in.takesFailures(name, digest)
-	return Report{Name: name, Digest: digest, Tag: entry.Version.Tag, Incident: incident}, ok
+	return Report{Name: name, Digest: digest, Image: cmp.Or(entry.Image, in.Policy.Image), Tag: entry.Version.Tag, Incident: incident}, ok
 }
 
 // abandoned returns the failures that quarantines list as open, and that the history does
@@ -142,6 +144,9 @@ func (in Input) isFresh(i int) bool {
 // known.
 func (in Input) failedContent(i int) string {
 	version := in.Rollout.Status.History[i].Version
+	if in.Policy.isOfAnother(&in.Rollout.Status.History[i]) {
+		return orEmpty(version.Digest) // the tag is other content now
+	}
 	if digest := orEmpty(version.Digest); digest != "" || i > 0 {
 		return cmp.Or(digest, orEmpty(known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
 	}

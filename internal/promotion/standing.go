@@ -62,7 +62,7 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 	switch current := in.Rollout.Current(); {
 	case !IsTag(tag):
 		return NoTag, quote(tag) + " cannot be a tag in an OCI registry"
-	case current != nil && current.Version.Tag == tag:
+	case in.runsTag(tag):
 		return Deployed, fmt.Sprintf("%s is deployed: %s", tag, current.State())
 	case s.Verdict != nil:
 		return Candidate, ""

@@ -116,7 +116,7 @@ func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, r
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Rollout.Namespace, Name: report.Name, Labels: quarantine.Labels(report.Name),
 		},
-		Spec: failedSpec(in, report),
+		Spec: failedSpec(report),
 	}
 	if err := r.Client.Create(ctx, q); err != nil {
 		return nil, err //nolint:wrapcheck // the caller says what it is about
@@ -130,9 +130,9 @@ func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, r
 const longestImage = 512
 
 // failedSpec names what has failed. A tag without an image says nothing.
-func failedSpec(in promotion.Input, report promotion.Report) v1alpha1.ReleaseQuarantineSpec {
+func failedSpec(report promotion.Report) v1alpha1.ReleaseQuarantineSpec {
 	spec := v1alpha1.ReleaseQuarantineSpec{Digest: report.Digest}
-	if image := in.Policy.Image; image != "" && len(image) <= longestImage {
+	if image := report.Image; image != "" && len(image) <= longestImage {
 		spec.Image, spec.Tags = image, []string{report.Tag}
 	}
 	return spec

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+)
+
+// A tag names a release of one image. If the ImagePolicy ranks the tags of another image
+// than before, the promotions until then say nothing of its releases: the same tag may be
+// other content there, and a higher version may be older.
+
+// longestImage is how many characters the name of an image in the history may have.
+const longestImage = 512
+
+// recordedImage returns the image for the history; empty if it is not known, or if its
+// name is too long.
+func (p Policy) recordedImage() string {
+	if len(p.Image) > longestImage {
+		return ""
+	}
+	return p.Image
+}
+
+// isOfAnother reports whether a promotion was one of another image. What is not known
+// counts as the same.
+func (p Policy) isOfAnother(entry *v1alpha1.DeploymentHistoryEntry) bool {
+	return imagename.Differ(entry.Image, p.Image)
+}
+
+// beforeMove returns the newest promotion whose image is known, if it is one of another
+// image; else nil.
+func beforeMove(history []v1alpha1.DeploymentHistoryEntry, policy Policy) *v1alpha1.DeploymentHistoryEntry {
+	for i := range history {
+		if history[i].Image == "" {
+			continue
+		}
+		if policy.isOfAnother(&history[i]) {
+			return &history[i]
+		}
+		return nil
+	}
+	return nil
+}
+
+// runsTag reports whether the current release has that tag, and is one of the image of the
+// policy.
+func (in Input) runsTag(tag string) bool {
+	current := in.Rollout.Current()
+	return current != nil && current.Version.Tag == tag && !in.Policy.isOfAnother(current)
+}
