@@ -121,6 +121,9 @@ const (
 	ImagePolicyNotReadyReason = "ImagePolicyNotReady"
 	// ImagePolicyUnreadableReason: the ImagePolicy could not be read.
 	ImagePolicyUnreadableReason = "ImagePolicyUnreadable"
+	// SuspendedReason: the ImagePolicy or its ImageRepository is suspended, so that new
+	// releases are not seen.
+	SuspendedReason = "Suspended"
 	// InvalidReleaseTagReason: the selected tag is not a semver version, although the
 	// policy orders by semver.
 	InvalidReleaseTagReason = "InvalidReleaseTag"

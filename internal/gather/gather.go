@@ -124,6 +124,7 @@ func (g Gatherer) gatherPolicy(ctx context.Context, s *Snapshot) imagepolicy.Off
 	if g.Images != nil {
 		s.Policy = g.Images.Policy(client.ObjectKeyFromObject(s.Rollout), offer)
 	}
+	s.Policy = s.Policy.WithUnnamed()
 	return offer
 }
 

@@ -27,6 +27,7 @@
 //	limit.go          which known releases fit into the status
 //	metadata.go       what the registry reports about a release
 //	moved_image.go    that a tag is another release in another image
+//	unnamed.go        what a suspended policy does not name
 //	candidates.go     which known releases are newer than the current one
 //	standing.go       what can be said of any tag, candidate or not
 //

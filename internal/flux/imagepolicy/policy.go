@@ -97,7 +97,7 @@ func (r Reader) readRepository(ctx context.Context, policy *imagev1.ImagePolicy,
 		complain(offer, fmt.Sprintf("ImageRepository %s does not exist: create it, or correct spec.imageRepositoryRef of ImagePolicy %s",
 			key, policy.Name))
 	default:
-		show(offer, repository)
+		show(offer, repository, policy.Namespace)
 	}
 	return nil
 }
@@ -128,9 +128,12 @@ func deny(offer *Offer, policy *imagev1.ImagePolicy) {
 		client.ObjectKeyFromObject(policy), RepositoryOf(policy), policy.Namespace)}
 }
 
-func show(offer *Offer, repository *imagev1.ImageRepository) {
+func show(offer *Offer, repository *imagev1.ImageRepository, namespace string) {
 	offer.Repository = repository
 	offer.Image = imagename.Canonical(repository.Spec.Image)
+	if repository.Spec.Suspend {
+		suspended(offer, "ImageRepository "+nameIn(namespace, repository))
+	}
 	if complaint := complaintOf(repository.Status.Conditions); complaint != "" {
 		complain(offer, fmt.Sprintf("ImageRepository %s cannot scan the registry: %s; check its spec.image, the registry and its credentials",
 			client.ObjectKeyFromObject(repository), complaint))
@@ -174,6 +177,9 @@ func accessOf(repository *imagev1.ImageRepository) *v1alpha1.AccessFrom {
 // complainPolicy records what is wrong with the policy. While the policy is not ready,
 // its last release stays on offer, because Flux keeps it too.
 func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
+	if policy.Spec.Suspend {
+		suspended(offer, "ImagePolicy "+policy.Name)
+	}
 	if complaint := complaintOf(policy.Status.Conditions); complaint != "" && !willFollow(offer, policy) {
 		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
 	}
@@ -198,6 +204,24 @@ func willFollow(offer *Offer, policy *imagev1.ImagePolicy) bool {
 	}
 	scan := offer.Repository.Status.LastScanResult
 	return scan == nil && !offer.Repository.Spec.Suspend || scan != nil && scan.TagCount > 0
+}
+
+// suspended records that Flux looks for no releases, because a user wants that, or has
+// forgotten it. Whatever else is wrong stays as it is until then.
+func suspended(offer *Offer, object string) {
+	message := object + " is suspended: new releases are not seen; resume it"
+	if problem := offer.Problem; problem != nil && problem.Reason == v1alpha1.SuspendedReason {
+		message = problem.Message + "; " + message
+	}
+	offer.Problem = &promotion.Problem{Reason: v1alpha1.SuspendedReason, Message: message}
+}
+
+// nameIn returns the name of an object, with its namespace if that is another one.
+func nameIn(namespace string, o client.Object) string {
+	if o.GetNamespace() == namespace {
+		return o.GetName()
+	}
+	return client.ObjectKeyFromObject(o).String()
 }
 
 // complain keeps only the first complaint.

@@ -153,6 +153,36 @@ func TestOfferedReleases(t *testing.T) {
 			want: offer{Problem: problem("ImagePolicyNotReady", "ImageRepository shop-prod/shop cannot scan the registry: "+
 				"no route to host; check its spec.image, the registry and its credentials")},
 		},
+		"its release while its ImageRepository is suspended": {
+			objects: []client.Object{
+				fixture.MakeScan("shop").Suspended().Found("1.1.0", "1.0.0").Obj(), fixture.MakePolicy("shop").Latest("1.1.0").Obj()},
+			want: offer{Latest: latest("1.1.0"), Scanned: scanned, Problem: problem("Suspended",
+				"ImageRepository shop is suspended: new releases are not seen; resume it")},
+		},
+		"that a suspended ImageRepository is the cause, rather than what it reports": {
+			objects: []client.Object{
+				fixture.MakeScan("shop").Suspended().Found("1.1.0").NotReady("no route to host").Obj(), fixture.MakePolicy("shop").Latest("1.1.0").NotReady("stale").Obj()},
+			want: offer{Latest: latest("1.1.0"), Scanned: []string{"1.1.0"}, Problem: problem("Suspended",
+				"ImageRepository shop is suspended: new releases are not seen; resume it")},
+		},
+		"its release while it is suspended": {
+			objects: []client.Object{scan, fixture.MakePolicy("shop").Suspended().Latest("1.1.0").Obj()},
+			want: offer{Latest: latest("1.1.0"), Scanned: scanned, Problem: problem("Suspended",
+				"ImagePolicy shop is suspended: new releases are not seen; resume it")},
+		},
+		"its release while both are suspended": {
+			objects: []client.Object{
+				fixture.MakeScan("shop").Suspended().Found("1.1.0", "1.0.0").Obj(), fixture.MakePolicy("shop").Suspended().Latest("1.1.0").Obj()},
+			want: offer{Latest: latest("1.1.0"), Scanned: scanned, Problem: problem("Suspended",
+				"ImageRepository shop is suspended: new releases are not seen; resume it; ImagePolicy shop is suspended: new releases are not seen; resume it")},
+		},
+		"its release while its ImageRepository in another namespace is suspended": {
+			objects: []client.Object{
+				fixture.MakeScan("web").InNamespace("registry").Suspended().AccessFrom(nil).Found("1.1.0").Obj(), home(nil),
+				fixture.MakePolicy("shop").Of("registry", "web").Latest("1.1.0").Obj()},
+			want: offer{Latest: latest("1.1.0"), Scanned: []string{"1.1.0"}, Problem: problem("Suspended",
+				"ImageRepository registry/web is suspended: new releases are not seen; resume it")},
+		},
 		"what an ImageRepository of another namespace shows, which lets it in": {
 			objects: []client.Object{
 				fixture.MakeScan("web").InNamespace("registry").AccessFrom(nil).Found("1.1.0").Obj(), home(nil),
