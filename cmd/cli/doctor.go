@@ -93,7 +93,7 @@ func (c *checking) run(ctx context.Context) error {
 	result := lint.Cluster(objects, options)
 	result.Findings = without(result.Findings, leftovers)
 	environments := without(health.environments(objects), causesIn(result.Findings))
-	result.Findings = slices.Concat(findings, leftovers, environments, result.Findings)
+	result.Findings = slices.Concat(findings, leftovers, suspensions(objects), environments, result.Findings)
 	result.NotChecked = append(notChecked, result.NotChecked...)
 	return c.report(result)
 }
@@ -108,6 +108,7 @@ const (
 	leaderLate = "D202"
 	noInstance = "D203"
 	leftover   = "D301"
+	suspended  = "D303"
 
 	environmentsOff = "D204"
 	reportFlags     = "D205"

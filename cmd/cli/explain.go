@@ -127,6 +127,8 @@ func (e *explaining) headline(v view, x explain.Explanation) string {
 	}
 	line := fmt.Sprintf("Rollout %s %s.", p.Bold(x.Namespace+"/"+x.Name), runs)
 	switch n := len(x.Candidates); {
+	case n == 0 && v.Policy.Problem != nil:
+		line += " No newer release is known."
 	case n == 0:
 		line += " There is no newer release."
 	case isHeld(x):

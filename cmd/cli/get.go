@@ -265,7 +265,8 @@ func nextOf(r *v1alpha1.Rollout) string {
 	return r.Status.ReleaseCandidates[0].Tag
 }
 
-// waitsOr returns what the next release waits for.
+// waitsOr returns what the next release waits for. Without one, it returns why newer
+// releases may not be known.
 func waitsOr(r *v1alpha1.Rollout) string {
 	switch waits := waitsFor(r); {
 	case r.Spec.Suspend:
@@ -274,6 +275,9 @@ func waitsOr(r *v1alpha1.Rollout) string {
 		return waits
 	case len(r.Status.ReleaseCandidates) > 0:
 		return "-"
+	}
+	if releases := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ReleasesUpdatedCondition); releases != nil && releases.Status == metav1.ConditionFalse {
+		return releases.Message
 	}
 	return "up to date"
 }

@@ -146,6 +146,9 @@ func (d *drawing) head(t tree.Tree) {
 	if t.Head.Problem != "" {
 		d.line(d.bar()+" ", tree.Failed, t.Head.Problem)
 	}
+	if t.Head.Unseen != "" {
+		d.line(d.bar()+" ", tree.Unknown, t.Head.Unseen)
+	}
 	if t.Head.Next != nil {
 		d.line(d.bar()+" Next", "", d.next(t.Head))
 	}

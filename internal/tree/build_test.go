@@ -128,7 +128,17 @@ func TestHeadSaysWhatRunsAndWhatIsNext(t *testing.T) {
 				Next: &tree.Next{Version: "1.1.0", Promotes: true, Message: "pinned manually in spec.wantedVersion"},
 			},
 		},
-		"suspended before the first release": {suspended, nil, tree.Head{Suspended: true}},
+		"suspended before the first release": {suspended, offer("1.0.0"), tree.Head{Suspended: true, Next: &tree.Next{
+			Version: "1.0.0", Promotes: true, Message: "the first release of this environment, from ImagePolicy shop",
+		}}},
+		"the ImageRepository is suspended": {
+			fixture.MakeRollout("shop").Ledger("1.0.0").History(fixture.MakeEntry("1.0.0").ID(1).Succeeded()).Obj(),
+			[]client.Object{fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Suspended().Found("1.0.0").Obj()},
+			tree.Head{
+				Version: "1.0.0", ID: ptr.To(int64(1)), State: "Succeeded", Since: since(time.Hour),
+				Unseen: "ImageRepository shop is suspended: new releases are not seen; resume it",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tt.want, build(t, clusterOf(t, tt.objects...), tt.rollout, tree.Limits{}).Head); diff != "" {

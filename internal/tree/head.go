@@ -17,6 +17,9 @@ func headOf(in promotion.Input, d promotion.Decision) Head {
 	if d.Problem != nil {
 		h.Problem = d.Problem.Message
 	}
+	if in.Policy.Problem != nil {
+		h.Unseen = in.Policy.Problem.Message
+	}
 	entry := in.Rollout.Current()
 	if entry == nil {
 		return h

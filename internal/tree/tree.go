@@ -96,6 +96,8 @@ type Head struct {
 	// Problem is what prevents the whole Rollout, or a request of a user, from being
 	// carried out; empty if there is nothing.
 	Problem string `json:"problem,omitempty"`
+	// Unseen is why newer releases may not be known; empty if they are.
+	Unseen string `json:"unseen,omitempty"`
 	// Next is the release that is next; nil if there is none.
 	Next *Next `json:"next,omitempty"`
 }
