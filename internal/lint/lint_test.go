@@ -30,13 +30,22 @@ kind: Rollout
 metadata: {name: shop, namespace: shop, labels: {app: shop}}
 spec: {releasesImagePolicy: {name: shop}, deployTimeout: 15m}
 `
-	repository = `
+	untagged = `
 apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 metadata:
   name: shop
   namespace: shop
   annotations: {rollout.kuberik.com/rollout: shop}
+`
+	repository = `
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: OCIRepository
+metadata:
+  name: shop
+  namespace: shop
+  annotations: {rollout.kuberik.com/rollout: shop, kustomize.toolkit.fluxcd.io/ssa: IfNotPresent}
+spec: {ref: {tag: none-yet}}
 `
 	kustomization = `
 apiVersion: kustomize.toolkit.fluxcd.io/v1
@@ -94,7 +103,7 @@ func TestRulesDoNotGuess(t *testing.T) {
 		return "\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
 			"spec: {sourceRef: {kind: GitRepository, name: flux-system}, ignore: [{paths: [" + paths + "]" + target + "}]}\n"
 	}
-	tagged := repository + "spec: {ref: {tag: 1.0.0}}\n"
+	tagged := untagged + "spec: {ref: {tag: 1.0.0}}\n"
 	all := join(policy, rollout, repository, kustomization)
 	for name, tt := range map[string]struct {
 		text     string

@@ -51,14 +51,16 @@ kind: OCIRepository
 metadata:
   name: staging
   namespace: shop
-  annotations: {rollout.kuberik.com/rollout: staging}
+  annotations: {rollout.kuberik.com/rollout: staging, kustomize.toolkit.fluxcd.io/ssa: IfNotPresent}
+spec: {ref: {tag: none-yet}}
 `,
 	"kind: OCIRepository\nmetadata:\n  name: shop\n": `apiVersion: source.toolkit.fluxcd.io/v1
 kind: OCIRepository
 metadata:
   name: shop
   namespace: shop
-  annotations: {rollout.kuberik.com/rollout: shop}
+  annotations: {rollout.kuberik.com/rollout: shop, kustomize.toolkit.fluxcd.io/ssa: IfNotPresent}
+spec: {ref: {tag: none-yet}}
 `,
 	"kind: Kustomization\nmetadata:\n  name: shop\n": `apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
