@@ -45,8 +45,18 @@ func checkOwnership(r *report) {
 		}
 		r.find(field.at, fmt.Sprintf("%s sets %s, which Rollout %s writes: Flux would take it back at each interval",
 			o, fieldName(field.path), field.rollout),
-			fmt.Sprintf("remove the field, or name %s in spec.ignore of the Kustomization that applies it (Flux 2.9)", pointer(field.path)))
+			remedyOfSet(field))
 	}
+}
+
+// remedyOfSet returns how a field that Git sets stays with its Rollout. An OCIRepository
+// needs a tag: without one, Flux pulls latest.
+func remedyOfSet(field written) string {
+	ignore := fmt.Sprintf("name %s in spec.ignore of the Kustomization that applies it (Flux 2.9)", pointer(field.path))
+	if field.object.groupKind() == repositoryKind {
+		return "annotate it with kustomize.toolkit.fluxcd.io/ssa: IfNotPresent, or " + ignore
+	}
+	return "remove the field, or " + ignore
 }
 
 // appliedOnce reports whether Flux does not set the fields of the object again.

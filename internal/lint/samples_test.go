@@ -102,7 +102,9 @@ func TestEveryFolderWithSamplesIsChecked(t *testing.T) {
 var onPages = []string{"R201", "R202", "R207", "R301", "R303", "R402", "R404", "R601", "R602", "R603"}
 
 // wrongOnPages are the findings about what pages show on purpose, with the reason.
-var wrongOnPages = map[string]string{}
+var wrongOnPages = map[string]string{
+	"docs/guides/image-automation.md R217": "it is a step of a migration: the next one adds the tag",
+}
 
 var block = regexp.MustCompile("(?ms)^([ ]*)```yaml\n(.*?)^[ ]*```$")
 

@@ -65,8 +65,9 @@ func defaultOf(modifier string) (string, bool) {
 // use is one use of a variable.
 type use struct {
 	name string
-	// hasDefault is true if it has a value without being set.
+	// hasDefault is true if it has a value without being set, and fallback is that value.
 	hasDefault bool
+	fallback   string
 }
 
 // usesIn returns the variables that a text uses.
@@ -77,8 +78,8 @@ func usesIn(text string) []use {
 	var all []use
 	for _, match := range variable.FindAllStringSubmatch(text, -1) {
 		if !strings.HasPrefix(match[0], "$$") {
-			_, hasDefault := defaultOf(match[2])
-			all = append(all, use{name: match[1], hasDefault: hasDefault})
+			fallback, hasDefault := defaultOf(match[2])
+			all = append(all, use{name: match[1], hasDefault: hasDefault, fallback: fallback})
 		}
 	}
 	return all
