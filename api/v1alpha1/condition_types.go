@@ -98,6 +98,9 @@ const (
 	// FirstReleaseUnknownReason: spec.firstRelease is Applied, and a target has no
 	// version, or one that is not a valid tag.
 	FirstReleaseUnknownReason = "FirstReleaseUnknown"
+	// NotPromotedReason: nothing was promoted yet, and an OCIRepository has pulled a
+	// version that nobody promoted.
+	NotPromotedReason = "NotPromoted"
 
 	// TargetsDisagreeReason: the targets have different versions, and either the history
 	// is lost, or the version of the targets should become its first entry.

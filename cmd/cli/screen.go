@@ -183,7 +183,7 @@ func cells(r *v1alpha1.Rollout) []string {
 	name := r.Namespace + "/" + r.Name
 	current := r.Current()
 	if current == nil {
-		return []string{name, "-", "nothing is deployed", waitsOr(r)}
+		return []string{name, "-", "nothing is promoted", waitsOr(r)}
 	}
 	why := orDash(current.BakeStatusMessage)
 	if !current.State().Running() && len(r.Status.ReleaseCandidates) > 0 {

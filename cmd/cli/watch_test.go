@@ -37,7 +37,7 @@ func TestWatchWritesALineForEachChange(t *testing.T) {
 	want := "" +
 		"shop-prod/shop  1.5.0 (#42)  InProgress  baking for 30m0s\n" +
 		"shop-prod/shop  1.5.0 (#42)  Succeeded  -\n" +
-		"shop-prod/new  -  nothing is deployed  up to date\n"
+		"shop-prod/new  -  nothing is promoted  up to date\n"
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

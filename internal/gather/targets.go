@@ -58,7 +58,9 @@ func (s *Snapshot) withoutTargets(err error) error {
 func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (promotion.Target, error) {
 	rollout, version := s.Rollout, s.version()
 	seen := g.permitted(t, t.Observe(rollout, version))
-	seen.Unset = rollout.Current() == nil && t.Unset()
+	if rollout.Current() == nil {
+		seen = t.BeforeHistory(seen)
+	}
 	if seen.State == v1alpha1.TargetApplied && g.Memory != nil && g.Memory.Stale(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}

@@ -23,8 +23,8 @@ func (d *Decision) chooseApplied(in Input) {
 		d.Message = "spec.firstRelease is Applied, and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"
 	case len(outdated) > 0:
 		d.Action, d.Reason = Wait, v1alpha1.FirstReleaseNotAppliedReason
-		d.Message = fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s",
-			carried[0], truncate.Join(outdated, "; "))
+		d.Message = fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s; "+
+			"if nothing runs yet, set spec.wantedVersion to the first release", carried[0], truncate.Join(outdated, "; "))
 	default:
 		d.Action, d.Grounds, d.Reason = Adopt, v1alpha1.GroundsAdopted, v1alpha1.ReleaseAdoptedReason
 		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied; the targets carry this version"
@@ -59,12 +59,19 @@ func (t Targets) unknownVersion() *Problem {
 		}
 	case unset >= 0:
 		return &Problem{
-			Reason: v1alpha1.FirstReleaseUnknownReason,
-			Message: fmt.Sprintf("spec.firstRelease is Applied, and %s carries no version: set the one that runs there or in spec.wantedVersion; "+
-				"if nothing runs yet, set spec.firstRelease to Newest", t.All[unset]),
+			Reason:  v1alpha1.FirstReleaseUnknownReason,
+			Message: "spec.firstRelease is Applied, and " + t.All[unset].withoutVersion(),
 		}
 	}
 	return nil
+}
+
+// withoutVersion describes a target whose version field is empty, and how to go on.
+func (t Target) withoutVersion() string {
+	if t.Pulled != "" {
+		return fmt.Sprintf("%s carries no version, but runs %s, which nobody promoted: set the tag of what runs there, or a release in spec.wantedVersion", t, t.Pulled)
+	}
+	return t.String() + " carries no version: set the one that runs there or in spec.wantedVersion; if nothing runs yet, set spec.firstRelease to Newest"
 }
 
 // appliedComesFirst holds every release if spec.firstRelease is Applied and the history

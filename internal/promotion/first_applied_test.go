@@ -43,11 +43,11 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 		"not before Flux has applied it": {
 			given(fresh()).carried("1.0.0").targets(pending("apps"), target("jobs", v1alpha1.TargetPending, "is suspended: resume it")),
 			waits(": the history begins with 1.0.0 once every target has applied it; " +
-				"Kustomization shop-prod/apps has not applied it; Kustomization shop-prod/jobs: is suspended: resume it"),
+				"Kustomization shop-prod/apps has not applied it; Kustomization shop-prod/jobs: is suspended: resume it; if nothing runs yet, set spec.wantedVersion to the first release"),
 		},
 		"not while Flux fails to apply it": {
 			given(fresh()).carried("1.0.0").targets(target("apps", v1alpha1.TargetFailed, "timeout waiting for Deployment/apps")),
-			waits(": the history begins with 1.0.0 once every target has applied it; Kustomization shop-prod/apps: timeout waiting for Deployment/apps"),
+			waits(": the history begins with 1.0.0 once every target has applied it; Kustomization shop-prod/apps: timeout waiting for Deployment/apps; if nothing runs yet, set spec.wantedVersion to the first release"),
 		},
 		"not while there is no target": {
 			given(fresh()),
@@ -100,6 +100,14 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: "spec.firstRelease is Applied, and Kustomization shop-prod/jobs carries no version: " +
 					"set the one that runs there or in spec.wantedVersion; if nothing runs yet, set spec.firstRelease to Newest",
+			},
+		},
+		"a target that carries none, and says what Flux has pulled": {
+			nil, pullingUntagged("jobs", "latest@sha256:a"),
+			promotion.Problem{
+				Reason: v1alpha1.FirstReleaseUnknownReason,
+				Message: "spec.firstRelease is Applied, and OCIRepository shop-prod/jobs carries no version, but runs latest@sha256:a, " +
+					"which nobody promoted: set the tag of what runs there, or a release in spec.wantedVersion",
 			},
 		},
 		"targets that disagree": {

@@ -44,6 +44,8 @@
 //	                  what users request of Environments: bypass, promote
 //	first.go          the first promotion; taking over after the history was lost
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
+//	first_unpromoted.go
+//	                  what runs before the first promotion
 //
 //	How the current promotion is doing:
 //

@@ -44,6 +44,10 @@ type Target struct {
 	// Unset is true if a version field of the target is empty. It is known whenever
 	// Targets.Carried is known.
 	Unset bool
+	// Pulled is the revision of the artifact that an OCIRepository has, whatever its tag is
+	// now: Flux keeps it until it has pulled another one. It is gathered only while the
+	// history is empty.
+	Pulled string
 	// Image that an OCIRepository pulls, in the form of Policy.Image.
 	Image string
 	// Digest of the content that Flux has pulled by the tag, for an OCIRepository that is

@@ -3,6 +3,7 @@
 package tree
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,8 +15,8 @@ import (
 
 func headOf(in promotion.Input, d promotion.Decision) Head {
 	h := Head{Suspended: in.Rollout.Spec.Suspend, Next: nextOf(d)}
-	if d.Problem != nil {
-		h.Problem = d.Problem.Message
+	if problem := cmp.Or(d.Problem, promotion.NotPromotedProblem(in)); problem != nil {
+		h.Problem = problem.Message
 	}
 	if in.Policy.Problem != nil {
 		h.Unseen = in.Policy.Problem.Message

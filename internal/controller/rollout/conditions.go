@@ -215,7 +215,7 @@ func (r report) targetsApplied() metav1.Condition {
 	case r.Targets.Problem != nil:
 		status, reason, message = metav1.ConditionUnknown, v1alpha1.RolloutFailedReason, r.Targets.Problem.Message
 	case current == nil:
-		message = "nothing was promoted yet"
+		reason, message = beforeFirstRelease(r.Input)
 	case len(r.status.Targets) == 0:
 		status, reason = metav1.ConditionTrue, v1alpha1.NoTargetsReason
 		message = "no Flux object is annotated with this Rollout"

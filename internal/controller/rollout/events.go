@@ -295,6 +295,7 @@ var errorReasons = map[string]bool{
 	v1alpha1.TagMovedReason:             true,
 	v1alpha1.TargetsDisagreeReason:      true,
 	v1alpha1.FirstReleaseUnknownReason:  true,
+	v1alpha1.NotPromotedReason:          true,
 	v1alpha1.InvalidScheduleReason:      true,
 	v1alpha1.InvalidSelectorReason:      true,
 	v1alpha1.InvalidWantedVersionReason: true,

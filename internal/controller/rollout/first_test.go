@@ -54,7 +54,8 @@ func TestFirstReleaseAppliedTakesOverWhatRuns(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.FirstReleaseNotAppliedReason,
 		"spec.firstRelease is Applied: the history begins with 1.0.0 once every target has applied it; " +
-			"Kustomization " + s.Namespace + "/shop has not applied it; OCIRepository " + s.Namespace + "/shop has not applied it"}))
+			"Kustomization " + s.Namespace + "/shop has not applied it; OCIRepository " + s.Namespace + "/shop has not applied it; " +
+			"if nothing runs yet, set spec.wantedVersion to the first release"}))
 	s.Expect(s.kstatus("shop")).To(Equal(status.InProgressStatus))
 
 	s.deploy("shop")

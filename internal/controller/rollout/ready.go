@@ -33,7 +33,7 @@ func setReady(r report) {
 	case current == nil && r.decision.Reason == v1alpha1.FirstReleaseNotAppliedReason:
 		r.waitForFirst()
 	case current == nil:
-		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
+		r.waitForFirstRelease()
 	case current.State() == v1alpha1.BakeFailed:
 		r.stall(v1alpha1.BakeTimeFailedReason, r.summary(current))
 	case r.rollback.Reason == v1alpha1.RollbackOverdueReason:

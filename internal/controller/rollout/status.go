@@ -74,12 +74,14 @@ func letThrough(v promotion.Verdict) bool {
 	return !v.HeldByGates() && !v.HeldBy(v1alpha1.FailedBeforeReason, v1alpha1.GatesBypassedReason)
 }
 
-// setTargets shows the state of each target for the version of the newest entry.
+// setTargets shows the state of each target for the version of the newest entry, and before
+// there is one, what runs that nobody promoted.
 func setTargets(r report, in promotion.Input) {
 	before, restApplied := r.status.Targets, r.restWasApplied()
 	r.status.Targets = nil
 	current := r.Rollout.Current()
 	if current == nil {
+		r.status.Targets = notPromoted(r.Input)
 		return
 	}
 	for _, seen := range r.Targets.All {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import "github.com/fluxrollouts/rollout-controller/internal/promotion"
+
+// BeforeHistory adds what matters while there is no history: whether the target has a
+// version, and what it has pulled.
+func (t Target) BeforeHistory(seen promotion.Target) promotion.Target {
+	seen.Unset, seen.Pulled = t.Unset(), t.revision()
+	return seen
+}
+
+// revision returns the revision of the artifact that an OCIRepository has, by whatever tag
+// Flux has pulled it. It is empty for other targets, and if there is none.
+func (t Target) revision() string {
+	if t.Repository == nil || t.Repository.Status.Artifact == nil {
+		return ""
+	}
+	return t.Repository.Status.Artifact.Revision
+}

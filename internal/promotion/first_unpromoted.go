@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// NotPromoted returns the OCIRepositories that have pulled a version that nobody promoted,
+// each with the reason and a message. It is empty once there is a history: from then on,
+// the state of each target shows what it has pulled.
+func NotPromoted(in Input) []Target {
+	if len(in.Rollout.Status.History) > 0 {
+		return nil
+	}
+	var all []Target
+	for _, t := range in.Targets.All {
+		if t.PulledTag() != "" && !in.accountsFor(t) {
+			t.Reason, t.Message = v1alpha1.TargetNotPromoted, t.runsUnpromoted()
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// NotPromotedProblem returns what NotPromoted finds as one problem; nil if that is nothing.
+func NotPromotedProblem(in Input) *Problem {
+	var messages []string
+	for _, t := range NotPromoted(in) {
+		messages = append(messages, t.Message)
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return &Problem{Reason: v1alpha1.NotPromotedReason, Message: truncate.Join(messages, "; ")}
+}
+
+// accountsFor reports whether what a target has pulled came from a promotion whose record
+// was lost, or the history begins with the version that the target carries.
+func (in Input) accountsFor(t Target) bool {
+	adopts := in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied && !t.Unset
+	return adopts || slices.Contains(in.Targets.Owned, t.PulledTag())
+}
+
+// PulledTag returns the tag by which the OCIRepository has pulled what it has; empty if it
+// has pulled nothing.
+func (t Target) PulledTag() string {
+	tag, _, _ := strings.Cut(t.Pulled, "@")
+	return tag
+}
+
+// runsUnpromoted describes what a target runs, why, and how to end that.
+func (t Target) runsUnpromoted() string {
+	runs := fmt.Sprintf("%s %s runs %s, which nobody promoted", t.Kind, t.Name, t.PulledTag())
+	switch {
+	case t.State == v1alpha1.TargetConflict && t.Message != "":
+		return runs + ": " + t.Message
+	case t.Unset:
+		return runs + ": spec.ref.tag is not set, so Flux pulls latest until the first promotion; to end this now, pin a release in spec.wantedVersion"
+	}
+	return runs + ": it runs until the first promotion; to end this now, pin a release in spec.wantedVersion"
+}
