@@ -93,7 +93,7 @@ func (c *checking) run(ctx context.Context) error {
 	result := lint.Cluster(objects, options)
 	result.Findings = without(result.Findings, leftovers)
 	environments := without(health.environments(objects), causesIn(result.Findings))
-	result.Findings = slices.Concat(findings, leftovers, suspensions(objects), environments, result.Findings)
+	result.Findings = slices.Concat(findings, leftovers, suspensions(objects), notPromoted(objects), environments, result.Findings)
 	result.NotChecked = append(notChecked, result.NotChecked...)
 	return c.report(result)
 }
@@ -114,6 +114,7 @@ const (
 	reportFlags     = "D205"
 	reportKeys      = "D206"
 	notReady        = "D302"
+	runsUnpromoted  = "D304"
 )
 
 // read lists everything that is examined at once.

@@ -10,7 +10,6 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -24,16 +23,7 @@ const statusGrace = time.Minute
 // environmentsIn returns the Environments among objects. What cannot be decoded is a
 // finding of lint.
 func environmentsIn(objects []map[string]any) []environmentsv1.Environment {
-	var all []environmentsv1.Environment
-	for _, content := range objects {
-		generic := unstructured.Unstructured{Object: content}
-		e := environmentsv1.Environment{}
-		if generic.GroupVersionKind().GroupKind() == environmentsv1.GroupVersion.WithKind(environmentsv1.EnvironmentKind).GroupKind() &&
-			runtime.DefaultUnstructuredConverter.FromUnstructured(content, &e) == nil {
-			all = append(all, e)
-		}
-	}
-	return all
+	return decoded[environmentsv1.Environment](objects, environmentsv1.GroupVersion.WithKind(environmentsv1.EnvironmentKind))
 }
 
 // environments finds Environments that are not ready, and those for which no controller
