@@ -15,6 +15,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
@@ -185,7 +186,7 @@ func cells(r *v1alpha1.Rollout) []string {
 	if current == nil {
 		return []string{name, "-", "nothing is promoted", waitsOr(r)}
 	}
-	why := orDash(current.BakeStatusMessage)
+	why := cmp.Or(promotion.StateMessage(r), "-")
 	if !current.State().Running() && len(r.Status.ReleaseCandidates) > 0 {
 		why = nextOf(r) + ": " + waitsOr(r)
 	}

@@ -64,6 +64,7 @@
 //	history.go        the only code that changes the state of a history entry
 //	facts.go          what an entry says in fields, also for entries that lack them
 //	messages.go       the sentences that follow from these facts
+//	late_targets.go   what is said of an entry whose targets came later
 //	limit_history.go  how much of the history fits into the status
 //	rollback_history.go
 //	                  which entries of it rollbacks need

@@ -26,7 +26,7 @@ func headOf(in promotion.Input, d promotion.Decision) Head {
 		return h
 	}
 	h.Version, h.ID, h.State, h.Since = entry.Version.Tag, entry.ID, string(entry.State()), timeOf(entry.Timestamp.Time)
-	h.Message, h.StateMessage = ptr.Deref(entry.Message, ""), ptr.Deref(entry.BakeStatusMessage, "")
+	h.Message, h.StateMessage = ptr.Deref(entry.Message, ""), promotion.StateMessage(in.Rollout)
 	if entry.TriggeredBy != nil && entry.TriggeredBy.Kind != v1alpha1.TriggeredBySystem {
 		h.By = entry.TriggeredBy.Name
 	}

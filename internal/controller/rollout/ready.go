@@ -220,12 +220,9 @@ func (r report) summary(current *v1alpha1.DeploymentHistoryEntry) string {
 
 // headline returns the state of the current release and, if it failed, how to continue.
 func (r report) headline(current *v1alpha1.DeploymentHistoryEntry) string {
-	var state string
-	switch {
-	case r.decision.Overdue:
+	state := promotion.StateMessage(r.Rollout)
+	if r.decision.Overdue {
 		state = r.decision.Message
-	case current.BakeStatusMessage != nil:
-		state = *current.BakeStatusMessage
 	}
 	if current.State() == v1alpha1.BakeFailed {
 		return failure(r.Input, state)

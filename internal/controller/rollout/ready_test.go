@@ -95,3 +95,18 @@ func TestReadySaysThatAPolicyNamesWhatItDoesNotAdmit(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.NoReleasesReason,
 		"ImagePolicy shop still names 1.0.0, which its range or filter does not admit: wait for Flux to look again, or correct them"}))
 }
+
+// A rehearsal promotes without targets. They are annotated later.
+func TestReadyIsAboutTheTargetsOfNow(t *testing.T) {
+	s := open(t, fixture.MakeScan("shop").Found("1.0.0").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj())
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal("1.0.0: no Flux object is annotated with this Rollout: nothing to deploy"))
+	s.ChangeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.(*v1alpha1.Rollout).Status.History[0].ProvenBy = &v1alpha1.Proof{} })
+
+	s.Add(fixture.MakeRepository("shop").DrivenBy("shop").Obj(), fixture.MakeKustomization("shop").Obj())
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal(
+		"1.0.0: succeeded before its targets were annotated; waiting for Flux to apply 1.0.0 to 2 targets"))
+	s.deploy("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal("1.0.0: applied; its targets were annotated after it had succeeded"))
+}
