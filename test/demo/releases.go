@@ -103,7 +103,7 @@ func (s *session) objectsOf(bake time.Duration) []client.Object {
 		s.ImageRepository(host),
 		s.ImagePolicy(">=1.0.0"),
 		s.Rollout(s.Baked(bake, deployTimeout)),
-		s.OCIRepository(host),
+		s.OCIRepositoryWithFirstTag(host),
 	}
 }
 

@@ -101,8 +101,11 @@ func TestNarrate(t *testing.T) {
 			before: source("1.1.0", "1.0.0"+digest), after: source("1.1.0", "1.1.0"+digest),
 			want: []line{{ociRepository, plain, "has pulled 1.1.0@sha256:0123456789ab"}},
 		},
-		"a source without a tag has nothing to complain about yet": {
-			after: &sourcev1.OCIRepository{Status: sourcev1.OCIRepositoryStatus{Conditions: notReady("OCIPullFailed")}},
+		"a source with the first tag has nothing to complain about yet": {
+			after: &sourcev1.OCIRepository{
+				Spec:   sourcev1.OCIRepositorySpec{Reference: &sourcev1.OCIRepositoryRef{Tag: scenario.FirstTag}},
+				Status: sourcev1.OCIRepositoryStatus{Conditions: notReady("OCIPullFailed")},
+			},
 		},
 		"a Kustomization has applied": {
 			before: &kustomizev1.Kustomization{},

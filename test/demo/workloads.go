@@ -116,7 +116,7 @@ func (s *session) waitingObjects() []client.Object {
 	host := s.plane.Registry.Host()
 	return []client.Object{
 		s.NamespaceObject(), kustomization, s.HealthCheck(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"),
-		s.Rollout(s.Baked(bakeTime, turnsTimeout)), s.OCIRepository(host),
+		s.Rollout(s.Baked(bakeTime, turnsTimeout)), s.OCIRepositoryWithFirstTag(host),
 	}
 }
 

@@ -137,7 +137,21 @@ func (a App) ImagePolicy(semverRange string) *imagev1.ImagePolicy {
 	}
 }
 
-// OCIRepository returns the target whose tag the Rollout writes.
+// FirstTag is a tag that is never pushed. Until the first promotion, Flux finds nothing to
+// deploy.
+const FirstTag = "none-yet"
+
+// OCIRepositoryWithFirstTag returns the target as the guides have it: nothing is deployed
+// before the first promotion, whatever the registry has.
+func (a App) OCIRepositoryWithFirstTag(registryHost string) *sourcev1.OCIRepository {
+	object := a.OCIRepository(registryHost)
+	object.Spec.Reference = &sourcev1.OCIRepositoryRef{Tag: FirstTag}
+	object.Annotations["kustomize.toolkit.fluxcd.io/ssa"] = "IfNotPresent"
+	return object
+}
+
+// OCIRepository returns the target whose tag the Rollout writes. It has none yet, so that
+// Flux looks for the tag latest.
 func (a App) OCIRepository(registryHost string) *sourcev1.OCIRepository {
 	object := &sourcev1.OCIRepository{
 		ObjectMeta: a.meta(),
