@@ -54,6 +54,10 @@ func TestTagGoesFromGitToTheRolloutAndBack(t *testing.T) {
 	})
 	p.Stays("at 1.0.0", isHistory("1 1.0.0 Succeeded"))
 
+	// For a new cluster, Git has a tag that does not exist. Here the object exists.
+	p.commit(p.manifest(ifNotPresent, "  ref:\n    tag: none-yet"))
+	p.Stays("at 1.0.0, whatever tag Git has", isHistory("1 1.0.0 Succeeded"))
+
 	p.Pin("")
 	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	p.awaitVersion("1.1.0")

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -41,6 +42,7 @@ func TestQuickStartGoesAsItsPageSays(t *testing.T) {
 	for _, object := range page.manifest(t, plane.Registry.Host()) {
 		s.Create(object)
 	}
+	var created sync.Once
 	for _, step := range page.steps {
 		if step.patch != nil {
 			if err := plane.Client().Patch(t.Context(), step.object, step.patch); err != nil {
@@ -54,6 +56,7 @@ func TestQuickStartGoesAsItsPageSays(t *testing.T) {
 			shown := page.shown(t, step.command)
 			return cmp.Equal(step.want, shown), cmp.Diff(step.want, shown)
 		})
+		created.Do(func() { wasCreatedWith(s, "6.7.1") })
 	}
 }
 
