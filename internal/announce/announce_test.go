@@ -22,7 +22,7 @@ func TestEventIsInTheLogAsItIsEmitted(t *testing.T) {
 	g, log, events := NewWithT(t), &fixture.Log{}, &fixture.Events{}
 	ctx := ctrl.LoggerInto(context.Background(), log.Logger())
 	announce.Event(ctx, events, fixture.MakeRollout("shop").Obj(), corev1.EventTypeWarning, "Late", strings.Repeat("x", 2000))
-	cut := strings.Repeat("x", 1024) + "…"
+	cut := strings.Repeat("x", 681) + " … " + strings.Repeat("x", 340)
 	g.Expect(events.All()).To(Equal([]fixture.Event{{On: "shop", Type: "Warning", Reason: "Late", Message: cut}}))
 	g.Expect(log.All()).To(Equal([]fixture.Line{{Message: cut, Values: map[string]any{"reason": "Late", "type": "Warning"}}}))
 }
@@ -66,7 +66,7 @@ func TestShortenKeepsWhatAnErrorIs(t *testing.T) {
 	short := fmt.Errorf("for this: %w", cause)
 	g.Expect(announce.Shorten(short)).To(BeIdenticalTo(short))
 	long := announce.Shorten(fmt.Errorf("%s: %w", strings.Repeat("x", 5000), cause))
-	g.Expect(long.Error()).To(HaveLen(1024 + len("…")))
+	g.Expect(long.Error()).To(HaveLen(1023 + len("…")))
 	g.Expect(errors.Is(long, cause)).To(BeTrue())
 	g.Expect(announce.Shorten(nil)).To(Succeed())
 }

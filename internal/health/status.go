@@ -4,12 +4,12 @@ package health
 
 import (
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // MaxMessageLength bounds the message of a HealthCheck, in characters.
@@ -79,9 +79,4 @@ func InSeconds(t time.Time) *metav1.Time {
 	return &metav1.Time{Time: t.Truncate(time.Second)}
 }
 
-func bounded(message string) string {
-	if utf8.RuneCountInString(message) <= MaxMessageLength {
-		return message
-	}
-	return string([]rune(message)[:MaxMessageLength-1]) + "…"
-}
+func bounded(message string) string { return truncate.Text(message, MaxMessageLength) }

@@ -121,7 +121,7 @@ func TestStatusThatFollowsFromAResult(t *testing.T) {
 func TestLongMessageIsCutBetweenCharacters(t *testing.T) {
 	g := NewWithT(t)
 	got, _ := health.Next(v1alpha1.HealthCheckStatus{}, health.Pending(strings.Repeat("ü", 5000)), now)
-	g.Expect(utf8.RuneCountInString(*got.Message)).To(Equal(health.MaxMessageLength))
+	g.Expect(utf8.RuneCountInString(*got.Message)).To(Equal(510 + len(" … ") - 2 + 255))
 	g.Expect(utf8.ValidString(*got.Message)).To(BeTrue())
 	_, changed := health.Next(got, health.Pending(strings.Repeat("ü", 5000)), now)
 	g.Expect(changed).To(BeFalse())

@@ -332,7 +332,7 @@ func TestMessageAndAuthorOfAManualPromotion(t *testing.T) {
 		},
 		"text without an end is cut": {
 			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),
-			strings.Repeat("é", 766) + "…", v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: strings.Repeat("u", 256) + "…"},
+			strings.Repeat("é", 510) + " … " + strings.Repeat("é", 255), v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: strings.Repeat("u", 169) + " … " + strings.Repeat("u", 84)},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

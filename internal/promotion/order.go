@@ -12,6 +12,7 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // OrderKind is how an ImagePolicy ranks tags.
@@ -216,8 +217,5 @@ func IsTag(s string) bool {
 // quote formats user input for a message, shortened if it is long.
 func quote(s string) string {
 	const most = 80
-	if len(s) > most {
-		s = s[:most] + "…"
-	}
-	return strconv.Quote(s)
+	return strconv.Quote(truncate.Text(s, most))
 }

@@ -100,7 +100,7 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 			given(withCandidate()).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) {
 				q.Spec.Reason = "\x1b[31mleaks\n\tmemory " + strings.Repeat("x", 1000)
 			})),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed): [31mleaks memory "+strings.Repeat("x", 239)+"…"+pin, never),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed): [31mleaks memory "+strings.Repeat("x", 152)+" … "+strings.Repeat("x", 84)+pin, never),
 		},
 		"while quarantines cannot be read": {
 			func() *situation {

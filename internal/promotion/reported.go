@@ -169,7 +169,7 @@ func (in Input) incidentOf(i int) v1alpha1.QuarantineIncident {
 		incident.Time = *entry.BakeEndTime
 	}
 	if entry.BakeStatusMessage != nil {
-		incident.Message = truncate.Line(*entry.BakeStatusMessage, longestIncident-1)
+		incident.Message = truncate.Line(*entry.BakeStatusMessage, longestIncident)
 	}
 	incident.Outcome, incident.RolledBackTo = in.outcomeOf(i)
 	return incident

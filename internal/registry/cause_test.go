@@ -47,7 +47,7 @@ func TestCauseIsTheSameAfterEachAttempt(t *testing.T) {
 		"not there":                {read(fmt.Errorf("%w: %w", ours.ErrNotFound, answer(404))), "the registry does not have it"},
 		"no name":                  {read(fmt.Errorf("%w: %w", ours.ErrInvalid, errors.New("no name"))), "cannot be asked for: no name"},
 		"another artifact":         {read(fmt.Errorf("%w: it has no layer", ours.ErrNotReport)), "it is not a report: it has no layer"},
-		"a long name":              {read(fmt.Errorf("%w: %s", ours.ErrInvalid, strings.Repeat("x", 600))), "cannot be asked for: " + strings.Repeat("x", 512-21) + "…"},
+		"a long name":              {read(fmt.Errorf("%w: %s", ours.ErrInvalid, strings.Repeat("x", 600))), "cannot be asked for: " + strings.Repeat("x", 319) + " … " + strings.Repeat("x", 169)},
 		"refused":                  {answer(403, "X-OWN", transport.DeniedErrorCode), "the registry answers 403 Forbidden (DENIED)"},
 		"refused in other words":   {answer(401, "X-OWN"), "the registry answers 401 Unauthorized"},
 		"broken":                   {answer(500), "the registry answers 500 Internal Server Error"},

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // The annotations, and the labels in an image's config, that are read.
@@ -209,8 +210,5 @@ func instant(text string) time.Time {
 // shorten limits texts that anyone with push access can have stored in the cluster.
 func shorten(text string) string {
 	const most = 1024
-	if runes := []rune(text); len(runes) > most {
-		return string(runes[:most])
-	}
-	return text
+	return truncate.Text(text, most)
 }

@@ -210,7 +210,7 @@ func TestWhereMetadataIsFound(t *testing.T) {
 		},
 		"and a long text is cut": {
 			labelled(image(map[string]string{"title": strings.Repeat("x", 2000)}), nil),
-			promotion.Metadata{Title: strings.Repeat("x", 1024), ArtifactType: ociImage},
+			promotion.Metadata{Title: strings.Repeat("x", 681) + " … " + strings.Repeat("x", 340), ArtifactType: ociImage},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -27,7 +27,7 @@ func TestPeekTellsWhoseReportItIs(t *testing.T) {
 	long := strings.Repeat("x", 300)
 	claim, err := report.Peek(written(t, `"cluster":"staging-eu"`, `"cluster":"`+long+`"`))
 	diff(t, nil, err)
-	diff(t, strings.Repeat("x", 253)+"…", claim.Cluster)
+	diff(t, strings.Repeat("x", 167)+" … "+strings.Repeat("x", 83), claim.Cluster)
 }
 
 func TestPeekReadsNoMoreThanVerify(t *testing.T) {

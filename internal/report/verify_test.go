@@ -147,7 +147,7 @@ func TestVerifyRefuses(t *testing.T) {
 		},
 		"a long name": {
 			written(t, `"cluster":"staging-eu"`, `"cluster":"`+strings.Repeat("x", 1000)+`"`), nil, report.OtherSource,
-			`it is about cluster "` + strings.Repeat("x", 64) + `…", not "staging-eu"`,
+			`it is about cluster "` + strings.Repeat("x", 41) + " … " + strings.Repeat("x", 20) + `", not "staging-eu"`,
 		},
 		"an older one": {
 			written(t), as(func(e *report.Expected) { e.Sequence++ }), report.Outdated,
@@ -248,7 +248,7 @@ func TestTextsAndTimesOfAReportCanBeStored(t *testing.T) {
 	got, err := report.Verify(envelope, ed25519Key(t, 1).Trusted(), report.Expected{Source: staging})
 	diff(t, nil, err)
 	checkStorable(t, got)
-	diff(t, 256, len([]rune(got.Releases[1].Message))-1)
+	diff(t, 256, len([]rune(got.Releases[1].Message)))
 	diff(t, time.Duration(0), got.Releases[2].Soaked.Duration)
 	diff(t, 10*365*24*time.Hour, got.Releases[0].Soaked.Duration)
 	diff(t, (*metav1.Time)(nil), got.Releases[3].Since)

@@ -17,27 +17,70 @@ const named = 20
 // most is the maximum length of a list of names, in bytes.
 const most = 768
 
-// Text returns the text up to a number of characters, and up to one and a half times as
-// many bytes in JSON. A text that is cut ends in an ellipsis.
+const (
+	// ellipsis shows where a text was cut.
+	ellipsis = "…"
+	// gap is what a text that was cut has in its middle.
+	gap = " " + ellipsis + " "
+)
+
+// Text returns the text up to a number of characters, at least 4, and up to one and a half
+// times as many bytes in JSON. A longer text is cut in its middle, to two parts of its
+// beginning and one of its end: many errors begin with the object and end with the cause.
+// It may be cut again, to the same or to fewer characters, and is then as if it was never
+// cut before.
 func Text(text string, characters int) string {
-	const ellipsis = "…"
 	bytes := characters + characters/2
-	if len(text) <= characters && Size(text) <= bytes {
+	if utf8.RuneCountInString(text) <= characters && Size(text) <= bytes {
 		return text
 	}
-	count, size := 0, len(ellipsis)
+	characters, bytes = characters-utf8.RuneCountInString(gap), bytes-len(gap)
+	begin := text[:begins(text, characters-characters/3, bytes-bytes/3)]
+	end := text[ends(text, characters/3, bytes/3):]
+	return joined(begin, end)
+}
+
+// begins returns how long the beginning of a text is that has at most so many characters
+// and bytes in JSON.
+func begins(text string, characters, bytes int) int {
 	for i, r := range text {
-		width := encoded(r, len(text)-i)
-		if count++; count > characters || size+width > bytes && Size(text) > bytes {
-			return text[:i] + ellipsis
+		bytes -= encoded(r, len(text)-i)
+		if characters--; characters < 0 || bytes < 0 {
+			return i
 		}
-		size += width
 	}
-	return text
+	return len(text)
+}
+
+// ends returns where the end of a text begins that has at most so many characters and
+// bytes in JSON.
+func ends(text string, characters, bytes int) int {
+	at := len(text)
+	for at > 0 {
+		r, width := utf8.DecodeLastRuneInString(text[:at])
+		bytes -= encoded(r, width)
+		if characters--; characters < 0 || bytes < 0 {
+			return at
+		}
+		at -= width
+	}
+	return at
+}
+
+// joined returns the two parts of a text that was cut. If it was cut at the same place
+// before, what is left of that is removed.
+func joined(begin, end string) string {
+	if at := strings.LastIndex(begin, ellipsis); at >= 0 && at >= len(begin)-len(gap) {
+		begin = begin[:at]
+	}
+	if at := strings.Index(end, ellipsis); at >= 0 && at+len(ellipsis) <= len(gap) {
+		end = end[at+len(ellipsis):]
+	}
+	return strings.TrimSuffix(begin, " ") + gap + strings.TrimPrefix(end, " ")
 }
 
 // Line returns a text on one line, without what cannot be printed, up to a number of
-// characters. It is for texts that become a part of ours.
+// characters as [Text] does. It is for texts that become a part of ours.
 func Line(text string, characters int) string {
 	printable := strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) && r != utf8.RuneError {

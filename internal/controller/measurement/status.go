@@ -21,8 +21,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// longestProblem is the limit of the API for a problem, less one for the ellipsis.
-const longestProblem = 1024 - 1
+// longestProblem is the limit of the API for a problem.
+const longestProblem = 1024
 
 // record writes the status if that is due. It returns how long to wait if it is due later,
 // and a negative duration if another pass follows anyway. It writes only onto the version

@@ -13,15 +13,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // said returns a strange text as it is shown in a message.
 func said(text string) string {
-	if len(text) > 80 {
-		text = text[:80] + "…"
-	}
-	return strconv.Quote(text)
+	return strconv.Quote(truncate.Text(text, 80))
 }
 
 // TestStrangeTextsAreRejectedInAFewWordsAndRecover passes each text in each way in which

@@ -6,12 +6,12 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
-	"unicode"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 const (
@@ -88,23 +88,8 @@ func lastWords(pods []corev1.Pod) string {
 	if last == nil {
 		return ""
 	}
-	if message := printable(last.Message); message != "" {
+	if message := truncate.Line(last.Message, longestMessage); message != "" {
 		return message
 	}
 	return fmt.Sprintf("exit code %d", last.ExitCode)
-}
-
-// printable returns a text on one line, without what cannot be printed, and shortened.
-func printable(text string) string {
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsPrint(r) && r != unicode.ReplacementChar {
-			return r
-		}
-		return ' '
-	}, text)
-	runes := []rune(strings.Join(strings.Fields(text), " "))
-	if len(runes) > longestMessage {
-		return string(runes[:longestMessage-1]) + "…"
-	}
-	return string(runes)
 }

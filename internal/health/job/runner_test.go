@@ -104,7 +104,7 @@ func TestStatusOfTheJobMakesTheOutcome(t *testing.T) {
 			health.Bad("", "Job "+name+" failed (BackoffLimitExceeded): exit code 3")},
 		"it failed with a long message": {[]client.Object{
 			made(broken(batchv1.JobReasonBackoffLimitExceeded)), pod("first", corev1.PodFailed, exited(1, strings.Repeat("é", 300), time.Second)),
-		}, health.Bad("", "Job "+name+" failed (BackoffLimitExceeded): "+strings.Repeat("é", 255)+"…")},
+		}, health.Bad("", "Job "+name+" failed (BackoffLimitExceeded): "+strings.Repeat("é", 126)+" … "+strings.Repeat("é", 63))},
 		"its Pods are gone": {[]client.Object{made(broken(batchv1.JobReasonDeadlineExceeded))}, health.Bad("", "Job "+name+" failed (DeadlineExceeded)")},
 		"it failed for a reason that is not of Kubernetes": {[]client.Object{made(broken("do not show this"))}, health.Bad("", "Job "+name+" failed")},
 		"a message of another's Pod does not count": {[]client.Object{made(broken(batchv1.JobReasonBackoffLimitExceeded)), func() client.Object {
@@ -149,7 +149,7 @@ func unschedulable(p *corev1.Pod) *corev1.Pod {
 
 func TestTerminationMessageIsShortened(t *testing.T) {
 	c := open(t, interceptor.Funcs{}, made(broken("x")), pod("first", corev1.PodFailed, exited(1, strings.Repeat("ä", 300)+"\xff", 0)))
-	c.Expect(c.measure().Message).To(HaveSuffix("failed: " + strings.Repeat("ä", 255) + "…"))
+	c.Expect(c.measure().Message).To(HaveSuffix("failed: " + strings.Repeat("ä", 126) + " … " + strings.Repeat("ä", 63)))
 }
 
 // A process may end after it has created the Job, or two may measure at the same time.

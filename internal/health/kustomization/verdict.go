@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
@@ -68,11 +69,7 @@ func describe(seen []observation) string {
 }
 
 func shortened(message string) string {
-	runes := []rune(strings.Join(strings.Fields(message), " "))
-	if len(runes) <= maxObjectMessage {
-		return string(runes)
-	}
-	return string(runes[:maxObjectMessage-1]) + "…"
+	return truncate.Text(strings.Join(strings.Fields(message), " "), maxObjectMessage)
 }
 
 func newest(failed []observation) time.Time {

@@ -20,12 +20,12 @@ const kept = 10
 
 const (
 	// longestValue and longestListed are the limits of the fields of a measurement in the
-	// schema, less one for the ellipsis.
-	longestValue  = 64 - 1
-	longestListed = 128 - 1
+	// schema.
+	longestValue  = 64
+	longestListed = 128
 	// longestMessage is how much of a message the message of the status has space for: that
 	// a Job failed, and why, with 256 characters of its termination message.
-	longestMessage = 384 - 1
+	longestMessage = 384
 )
 
 // Measurement is what one measurement says. All texts are of this project: they contain

@@ -199,9 +199,9 @@ func TestLongMessageIsShownOnceAndCutInTheList(t *testing.T) {
 		c = c.Add(measure.Measurement{At: at(i), Message: long, Result: v1alpha1.MeasurementBad}, s)
 	}
 	v := c.Verdict(s, s.Interval, at(3))
-	g.Expect(v.Message).To(Equal(strings.Repeat(long[:100]+"…, ", 2) + long + " (3 of 3 bad)"))
+	g.Expect(v.Message).To(Equal(strings.Repeat(long[:65]+" … "+strings.Repeat("x", 32)+", ", 2) + long + " (3 of 3 bad)"))
 	for _, m := range c.Measurements() {
-		g.Expect(m.Message).To(Equal(long[:127] + "…"))
+		g.Expect(m.Message).To(Equal(long[:84] + " … " + strings.Repeat("x", 41)))
 	}
 	c = measure.NewCount(measure.AfterReset, measure.Stored{}, began).Add(measure.Measurement{At: at(1), Message: long, Result: v1alpha1.MeasurementError}, s)
 	g.Expect(c.Verdict(s, s.Interval, at(1)).Message).To(Equal("not observed: " + long))

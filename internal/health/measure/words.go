@@ -18,8 +18,8 @@ const (
 	// longestText is how many characters of a measurement or a condition a message has. Of
 	// the newest measurement it has longestMessage.
 	longestText = 100
-	// longestVerdict is the limit of a message, less one for the ellipsis.
-	longestVerdict = 1024 - 1
+	// longestVerdict is the limit of a message.
+	longestVerdict = 1024
 )
 
 // inARow describes the last measurements in a row that are all good, or all bad:

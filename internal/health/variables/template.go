@@ -53,10 +53,10 @@ func (t Template) Resolve(values Values) (string, error) {
 	return text.String(), nil
 }
 
-// Shown returns as much of a resolved text as a status has space for: 1,024 characters, and
-// the last one is an ellipsis if the text is longer.
+// Shown returns as much of a resolved text as a status has space for: 1,024 characters. Of a
+// longer text it is the beginning and the end, with an ellipsis in between.
 func Shown(resolved string) string {
-	const longest = 1024 - 1
+	const longest = 1024
 	return truncate.Text(strings.ToValidUTF8(resolved, "?"), longest)
 }
 
