@@ -45,7 +45,7 @@ func (p *program) events(ctx context.Context, out *output, types []string, name 
 }
 
 func (p *program) eventTable(events tree.EventList) {
-	table := show.Table{Header: []string{"AGE", "OBJECT", "TYPE", "REASON", "MESSAGE"}}
+	table := show.Table{Header: []string{"AGE", "OBJECT", "TYPE", "REASON", "MESSAGE"}, Lines: linesOfWhy}
 	for _, e := range events.Items {
 		message := e.Message
 		if e.Count > 1 {

@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // remedied is how many candidates get remedies.
@@ -107,6 +108,7 @@ func isHeld(e explain.Explanation) bool {
 // all explains the Rollout with all candidates.
 func (e *explaining) all(v view, x explain.Explanation) {
 	e.program.out.Prose("%s", show.Text(e.headline(v, x)))
+	e.failure(x)
 	e.problems(x)
 	e.rollback(v, x)
 	for _, candidate := range x.Candidates {
@@ -162,6 +164,15 @@ func idOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 		return ""
 	}
 	return fmt.Sprintf(" (#%d)", *entry.ID)
+}
+
+// failure says why the current release has failed.
+func (e *explaining) failure(x explain.Explanation) {
+	if x.Current == nil || x.Current.State() != v1alpha1.BakeFailed || x.Current.BakeStatusMessage == nil {
+		return
+	}
+	const longest = 512
+	e.program.out.Prose("%s %s failed: %s", e.program.out.Sign(show.Bad), x.Current.Version.Tag, truncate.Text(*x.Current.BakeStatusMessage, longest))
 }
 
 func (e *explaining) problems(x explain.Explanation) {

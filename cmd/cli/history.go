@@ -115,7 +115,7 @@ func (p *program) entries(entries []v1alpha1.DeploymentHistoryEntry) {
 		p.err.Line("nothing was promoted yet")
 		return
 	}
-	table := show.Table{Header: []string{"#", "VERSION", "WHEN", "BY", "OUTCOME", "APPLIED", "BAKED", "WHY"}}
+	table := show.Table{Header: []string{"#", "VERSION", "WHEN", "BY", "OUTCOME", "APPLIED", "BAKED", "WHY"}, Lines: linesOfWhy}
 	for i := range entries {
 		entry := &entries[i]
 		table.Rows = append(table.Rows, []string{
@@ -125,6 +125,13 @@ func (p *program) entries(entries []v1alpha1.DeploymentHistoryEntry) {
 	}
 	table.Write(p.out)
 }
+
+// On a terminal, a row of the list has so many lines for why it was promoted and failed, and
+// one promotion so many that nothing of its messages is left out.
+const (
+	linesOfWhy   = 3
+	linesOfEntry = 100
+)
 
 func number(entry *v1alpha1.DeploymentHistoryEntry) string {
 	if entry.ID == nil {
@@ -171,7 +178,7 @@ func (p *program) entry(entry *v1alpha1.DeploymentHistoryEntry) {
 	for _, check := range entry.FailedHealthChecks {
 		rows = append(rows, []string{"Failed check", fmt.Sprintf("%s/%s: %s", check.Namespace, check.Name, orDash(check.Message))})
 	}
-	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" })}.Write(p.out)
+	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" }), Lines: linesOfEntry}.Write(p.out)
 }
 
 // reportedTo names the quarantine to which a failure was reported.

@@ -77,9 +77,9 @@ func TestWatchDrawsAgainInPlace(t *testing.T) {
 		},
 		200: {
 			"shop-prod/shop  1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  春の値上げ, re\u0301sume\u0301\n" +
-				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 27) + "long…",
+				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 18) + "lo … " + strings.Repeat("long ", 8) + "long",
 			"shop-prod/shop  1.5.0 (#42)  Succeeded                      -\n" +
-				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 27) + "long…",
+				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 18) + "lo … " + strings.Repeat("long ", 8) + "long",
 			last("shop"),
 		},
 	} {

@@ -119,6 +119,43 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// Whoever reads why a promotion failed needs the end of the text, too.
+func TestTableLeavesOutTheMiddleOfItsLastColumn(t *testing.T) {
+	const why = "Kustomization shop/shop: Job.batch migrate is invalid: spec.template: Invalid value: core.PodTemplateSpec{…}: field is immutable"
+	for name, tt := range map[string]struct {
+		lines, width int
+		want         string
+	}{
+		"in one line": {0, 60, "" +
+			"#   VERSION  WHY\n" +
+			"41  1.1.0    Kustomization shop/shop: Job.b … d is immutable\n"},
+		"in its column, over lines": {3, 50, "" +
+			"#   VERSION  WHY\n" +
+			"41  1.1.0    Kustomization shop/shop: Job.batch\n" +
+			"             migrate is invalid: spec.template: In\n" +
+			"             … dTemplateSpec{…}: field is\n" +
+			"             immutable\n"},
+		"below, where the column is narrow": {2, 36, "" +
+			"#   VERSION  WHY\n" +
+			"41  1.1.0\n" +
+			"    Kustomization shop/shop:\n" +
+			"    Job.batch migrat … : field is\n" +
+			"    immutable\n"},
+		"without room for two pieces, only the beginning": {2, 26, "" +
+			"#   VERSION  WHY\n" +
+			"41  1.1.0    Kustomizatio…\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			table := show.Table{Header: []string{"#", "VERSION", "WHY"}, Rows: [][]string{{"41", "1.1.0", why}}, Lines: tt.lines}
+			table.Write(show.Printer{Style: show.Style{Unicode: true, Width: tt.width}, Out: &out})
+			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestTimes(t *testing.T) {
 	zone := time.FixedZone("CET", 3600)
 	now := time.Date(2026, time.November, 21, 13, 5, 0, 0, time.UTC)

@@ -16,29 +16,39 @@ type Table struct {
 	// Header is the first row; nil for none.
 	Header []string
 	Rows   [][]string
+	// Lines is how many lines the last cell of a row may have where the width is limited;
+	// 0 is one. What a cell has no room for is left out in its middle.
+	Lines int
 }
 
 // Write writes the table in columns as wide as their widest cell. The last column is not
 // filled up. Where the width is limited, the last column is cut.
 func (t Table) Write(p Printer) {
-	for _, line := range t.lines() {
-		p.Line("%s", Text(p.fit(line)))
+	rows := t.cleaned()
+	widths := widthsOf(rows)
+	for _, row := range rows {
+		for _, line := range t.fit(p.Style, row, widths) {
+			p.Line("%s", Text(line))
+		}
 	}
 }
 
-// lines returns the table as lines, which are clean.
+// lines returns the table as lines of any width, which are clean.
 func (t Table) lines() []string {
-	rows := t.Rows
-	if t.Header != nil {
-		rows = append([][]string{t.Header}, rows...)
-	}
-	rows = cleanedRows(rows)
+	rows := t.cleaned()
 	widths := widthsOf(rows)
 	all := make([]string, len(rows))
 	for i, row := range rows {
 		all[i] = join(row, widths)
 	}
 	return all
+}
+
+func (t Table) cleaned() [][]string {
+	if t.Header == nil {
+		return cleanedRows(t.Rows)
+	}
+	return cleanedRows(append([][]string{t.Header}, t.Rows...))
 }
 
 func cleanedRows(rows [][]string) [][]string {
@@ -66,27 +76,56 @@ func widthsOf(rows [][]string) []int {
 }
 
 func join(row []string, widths []int) string {
-	var line strings.Builder
-	for i, cell := range row {
-		if i > 0 {
-			line.WriteString(gap)
-		}
-		line.WriteString(cell)
-		if i < len(row)-1 {
-			line.WriteString(strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)))
-		}
-	}
-	return strings.TrimRight(line.String(), " ")
+	return strings.TrimRight(started(row[:len(row)-1], widths)+row[len(row)-1], " ")
 }
 
-// fit cuts a line to the width of the terminal, never inside a character.
-func (s Style) fit(line string) string {
-	if s.Width == 0 {
-		return line
+// started returns the first cells of a row, up to where the next one begins.
+func started(cells []string, widths []int) string {
+	var line strings.Builder
+	for i, cell := range cells {
+		line.WriteString(cell + strings.Repeat(" ", widths[i]-runewidth.StringWidth(cell)) + gap)
 	}
-	end := "..."
-	if s.Unicode {
-		end = "…"
+	return line.String()
+}
+
+// fit returns a row as lines that are no wider than the terminal. If the last cell has
+// little room in its column, it goes below.
+func (t Table) fit(s Style, row []string, widths []int) []string {
+	line := join(row, widths)
+	if s.Width == 0 || runewidth.StringWidth(line) <= s.Width {
+		return []string{line}
 	}
-	return runewidth.Truncate(line, s.Width, end)
+	start, last := started(row[:len(row)-1], widths), row[len(row)-1]
+	first := strings.TrimRight(start, " ")
+	switch column := runewidth.StringWidth(start); {
+	case s.Width-column >= fewest:
+		return hung(start, t.broken(s, last, s.Width-column))
+	case t.Lines > 1 && runewidth.StringWidth(first) <= s.Width && s.Width-len(indent) >= fewest:
+		return append([]string{first}, hung(indent, t.broken(s, last, s.Width-len(indent)))...)
+	}
+	return []string{runewidth.Truncate(line, s.Width, s.ellipsis())}
+}
+
+// indent is in front of a cell that is below its row.
+const indent = gap + gap
+
+// broken returns as much of the last cell of a row as its lines have room for.
+func (t Table) broken(s Style, cell string, columns int) []string {
+	short := s.shorten(cell, columns*max(t.Lines, 1))
+	if t.Lines <= 1 {
+		return []string{short}
+	}
+	return fold(short, columns)
+}
+
+// hung returns lines with a text in front of the first, and spaces in front of the others.
+func hung(start string, lines []string) []string {
+	all := make([]string, len(lines))
+	for i, line := range lines {
+		if i > 0 {
+			start = strings.Repeat(" ", runewidth.StringWidth(start))
+		}
+		all[i] = strings.TrimRight(start+line, " ")
+	}
+	return all
 }

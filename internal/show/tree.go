@@ -106,37 +106,47 @@ func (d *drawing) sign(s tree.Sign) string { return string(d.Sign(treeSigns[s]))
 func (d *drawing) mark(s tree.Sign) string { return d.symbol(treeSigns[s]) }
 
 // line writes a line of two columns: names, and what is said. What is said begins with a
-// sign, unless that is empty.
+// sign, unless that is empty. Where it has no room, its middle is left out.
 func (d *drawing) line(left string, sign tree.Sign, right string) {
+	d.row(left, sign, right, d.shorten)
+}
+
+// row writes a line whose right column is shortened by a function.
+func (d *drawing) row(left string, sign tree.Sign, right string, shorten func(text string, columns int) string) {
 	left, right = Clean(left), Clean(right)
 	if right != "" || sign != "" {
 		left += strings.Repeat(" ", max(leftColumn-runewidth.StringWidth(left), 2))
 	}
-	left = d.cut(left, 0)
+	left = d.cut(left, 0, d.begin)
 	used := runewidth.StringWidth(left)
 	if sign != "" && (d.Width == 0 || used+3 <= d.Width) {
 		mark := d.mark(sign)
 		left, used = left+d.sign(sign)+" ", used+runewidth.StringWidth(mark)+1
 	}
-	d.text.WriteString(strings.TrimRight(left+d.cut(right, used), " ") + "\n")
+	d.text.WriteString(strings.TrimRight(left+d.cut(right, used, shorten), " ") + "\n")
 }
 
 // cut cuts a text to the columns that are left in a line.
-func (d *drawing) cut(text string, used int) string {
-	if d.Width == 0 {
+func (d *drawing) cut(text string, used int, shorten func(text string, columns int) string) string {
+	left := max(d.Width-used, 0)
+	switch {
+	case d.Width == 0 || runewidth.StringWidth(text) <= left:
 		return text
+	case runewidth.StringWidth(d.ellipsis()) > left:
+		return ""
 	}
-	end := d.pick("…", "...")
-	if left := max(d.Width-used, 0); runewidth.StringWidth(text) <= left || runewidth.StringWidth(end) <= left {
-		return runewidth.Truncate(text, left, end)
-	}
-	return ""
+	return shorten(text, left)
+}
+
+// begin cuts the end of a text: of names, and of what says most at its beginning.
+func (d *drawing) begin(text string, columns int) string {
+	return runewidth.Truncate(text, columns, d.ellipsis())
 }
 
 // head writes what runs, and what comes next.
 func (d *drawing) head(t tree.Tree) {
 	title := "Rollout " + t.Root.Object.Namespace + "/" + t.Root.Object.Name
-	d.line(title, "", d.runs(t))
+	d.row(title, "", d.runs(t), d.begin)
 	if message := t.Head.StateMessage; message != "" && t.Root.Sign != tree.Well {
 		d.line(d.bar()+" ", t.Root.Sign, message)
 	}

@@ -170,6 +170,23 @@ func TestHeadIsDrawn(t *testing.T) {
 	}
 }
 
+func TestTreeLeavesOutTheMiddleOfWhatFluxSays(t *testing.T) {
+	why := "Job/shop/migrate dry-run failed (Invalid): spec.template: Invalid value: {}: field is immutable"
+	of := tree.Tree{
+		Head: tree.Head{Version: "1.1.0", State: "Failed", StateMessage: why, Message: "the newest eligible release of ImagePolicy shop"},
+		Root: &tree.Node{Object: &tree.Object{Kind: "Rollout", Namespace: "shop", Name: "shop"}, Sign: tree.Failed},
+	}
+	var text strings.Builder
+	if err := show.Tree(&text, of, show.TreeStyle{Style: show.Style{Unicode: true, Width: 70}}); err != nil {
+		t.Fatal(err)
+	}
+	want := "Rollout shop/shop     1.1.0  ✗ Failed: \"the newest eligible release o…\n" +
+		"│                     ✗ Job/shop/migrate dry-run fail … d is immutable\n"
+	if diff := cmp.Diff(want, text.String()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestLinesAreAsWideAsTheTerminal(t *testing.T) {
 	for width := 1; width < 120; width++ {
 		var text strings.Builder
