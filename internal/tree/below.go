@@ -179,7 +179,7 @@ func (b *below) attach(l *load) []applied {
 	for _, o := range l.objects {
 		node := &Node{Object: &o}
 		l.by.Children = append(l.by.Children, node)
-		if flux := b.show(node, l.find(o)); flux != nil {
+		if flux := b.show(node, l.find(o), l.absence); flux != nil {
 			next = append(next, *flux)
 		}
 	}
@@ -222,12 +222,13 @@ func (l *load) find(o Object) found {
 	return found{}
 }
 
-// show fills the node of an object with what was read of it. It returns what the object
-// has applied, if it is a Kustomization or a HelmRelease.
-func (b *below) show(node *Node, f found) *applied {
+// show fills the node of an object with what was read of it, or with what becomes of it if
+// it does not exist. It returns what the object has applied, if it is a Kustomization or a
+// HelmRelease.
+func (b *below) show(node *Node, f found, absence string) *applied {
 	switch {
 	case apierrors.IsNotFound(f.err):
-		node.say(Waits, "does not exist, although Flux has applied it: Flux creates it again at its next reconciliation")
+		node.say(Waits, absence)
 		return nil
 	case f.err != nil:
 		node.say(Unknown, because(f.err))

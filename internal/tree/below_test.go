@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
@@ -17,6 +18,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,6 +78,24 @@ func TestReadThatFailsIsANode(t *testing.T) {
 			},
 			title: "Deployment/gone",
 			want:  []string{"Waits: does not exist, although Flux has applied it: Flux creates it again at its next reconciliation"},
+		},
+		"an object that does not exist because its Kustomization is being deleted": {
+			applied: []client.Object{gone}, title: "Deployment/gone",
+			change: func(_ *testing.T, all []client.Object) []client.Object {
+				k := all[len(all)-1].(*kustomizev1.Kustomization)
+				k.DeletionTimestamp, k.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/hold"}
+				return slices.DeleteFunc(all, func(o client.Object) bool { return o == gone })
+			},
+			want: []string{"Waits: does not exist: the Kustomization that has applied it is being deleted"},
+		},
+		"a Kustomization that is being deleted": {
+			applied: []client.Object{gone}, title: "Kustomization/shop",
+			change: func(_ *testing.T, all []client.Object) []client.Object {
+				k := all[len(all)-1].(*kustomizev1.Kustomization)
+				k.DeletionTimestamp, k.Finalizers = &metav1.Time{Time: time.Now()}, []string{"example.com/hold"}
+				return all
+			},
+			want: []string{"Waits: is being deleted"},
 		},
 		"one of many lost its labels": {
 			applied: workloads(5),

@@ -27,16 +27,22 @@ type applied struct {
 	// unlisted is the namespace in which to look for labelled objects, because there is no
 	// inventory; empty if there is one.
 	unlisted string
+	// absence says what becomes of an object that does not exist.
+	absence string
 	// problems are entries of the inventory that cannot be parsed.
 	problems []string
 }
 
 // appliedOf returns what a Kustomization or a HelmRelease has applied.
 func appliedOf(by *Node, o client.Object) applied {
+	var a applied
 	if h, ok := o.(*helmv2.HelmRelease); ok {
-		return ofHelmRelease(by, h)
+		a = ofHelmRelease(by, h)
+	} else {
+		a = ofKustomization(by, o.(*kustomizev1.Kustomization))
 	}
-	return ofKustomization(by, o.(*kustomizev1.Kustomization))
+	a.absence = absenceBelow(o)
+	return a
 }
 
 // ofKustomization returns what a Kustomization has applied.

@@ -87,6 +87,9 @@ func targetNode(t targets.Target, seen promotion.Target) *Node {
 	if isSuspended(t.Object()) && node.Sign == Waits {
 		node.Sign = Suspended
 	}
+	if isDeleted(t.Object()) {
+		node.Sign = Waits
+	}
 	return node
 }
 
@@ -96,6 +99,8 @@ func targetNode(t targets.Target, seen promotion.Target) *Node {
 func targetText(t targets.Target, seen promotion.Target, conditions []metav1.Condition) string {
 	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
 	switch {
+	case isDeleted(t.Object()):
+		return "is being deleted"
 	case seen.Message != "":
 		return seen.Message
 	case seen.State != v1alpha1.TargetApplied && ready != nil && ready.Status != metav1.ConditionTrue:
