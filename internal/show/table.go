@@ -123,7 +123,7 @@ func hung(start string, lines []string) []string {
 	all := make([]string, len(lines))
 	for i, line := range lines {
 		if i > 0 {
-			start = strings.Repeat(" ", runewidth.StringWidth(start))
+			start = strings.Repeat(" ", widthOf(start))
 		}
 		all[i] = strings.TrimRight(start+line, " ")
 	}

@@ -148,19 +148,40 @@ func (d *drawing) head(t tree.Tree) {
 	title := "Rollout " + t.Root.Object.Namespace + "/" + t.Root.Object.Name
 	d.row(title, "", d.runs(t), d.begin)
 	if message := t.Head.StateMessage; message != "" && t.Root.Sign != tree.Well {
-		d.line(d.bar()+" ", t.Root.Sign, message)
+		d.message(treeSigns[t.Root.Sign], message)
 	}
 	if t.Head.Suspended {
-		d.line(d.bar()+" ", tree.Suspended, "is suspended: nothing is promoted until you resume it")
+		d.message(Paused, "is suspended: nothing is promoted until you resume it")
 	}
 	if t.Head.Problem != "" {
-		d.line(d.bar()+" ", tree.Failed, t.Head.Problem)
+		d.message(Bad, t.Head.Problem)
 	}
 	if t.Head.Unseen != "" {
 		d.line(d.bar()+" ", tree.Unknown, t.Head.Unseen)
 	}
 	if t.Head.Next != nil {
 		d.line(d.bar()+" Next", "", d.next(t.Head))
+	}
+}
+
+// linesOfHead is how many lines a message in the head may have.
+const linesOfHead = 4
+
+// message writes a message of the head, over several lines where it has no room in one.
+func (d *drawing) message(sign Sign, text string) {
+	mark := d.symbol(sign)
+	room := d.Width - leftColumn - widthOf(mark) - 1
+	if d.Width > 0 && room < fewest {
+		d.line(d.bar()+" ", "", mark+" "+text)
+		return
+	}
+	lines := []string{Clean(text)}
+	if d.Width > 0 {
+		lines = fold(d.shorten(lines[0], linesOfHead*room), room)
+	}
+	begin := d.bar() + strings.Repeat(" ", leftColumn-1)
+	for _, line := range hung(string(d.Sign(sign))+" ", lines) {
+		d.text.WriteString(begin + line + "\n")
 	}
 }
 

@@ -181,7 +181,9 @@ func TestTreeLeavesOutTheMiddleOfWhatFluxSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := "Rollout shop/shop     1.1.0  ✗ Failed: \"the newest eligible release o…\n" +
-		"│                     ✗ Job/shop/migrate dry-run fail … d is immutable\n"
+		"│                     ✗ Job/shop/migrate dry-run failed (Invalid):\n" +
+		"│                       spec.template: Invalid value: {}: field is\n" +
+		"│                       immutable\n"
 	if diff := cmp.Diff(want, text.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
