@@ -117,6 +117,9 @@ const (
 const (
 	// ReleasesUpdatedReason: the ImagePolicy's releases are among the known releases.
 	ReleasesUpdatedReason = "ReleasesUpdated"
+	// FloatingTagReason: the releases are known, and the ImagePolicy admits a single tag,
+	// such as latest: what is pushed to it goes out without a decision.
+	FloatingTagReason = "FloatingTag"
 	// ImagePolicyNotFoundReason: the ImagePolicy does not exist.
 	ImagePolicyNotFoundReason = "ImagePolicyNotFound"
 	// ImagePolicyNotReadyReason: the ImagePolicy or its ImageRepository reports an error,

@@ -184,7 +184,8 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	if hold := promotion.WithdrawnUpstream(in); hold != nil {
 		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
 	}
-	for _, p := range []*promotion.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, in.Gates.Problem, in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
+	for _, p := range []*promotion.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, promotion.FloatingTag(in.Policy), in.Gates.Problem,
+		in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
 		if p != nil {
 			add(Problem{p.Reason, p.Message})
 		}

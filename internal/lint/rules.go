@@ -42,6 +42,7 @@ var rules = []checkedRule{
 	{Rule: Rule{"R210", SeverityError, "An annotation is on an object of a kind on which it has no effect."}, check: checkMisplaced},
 	{Rule: Rule{"R211", SeverityError, "A Rollout cannot write the field that an annotation assigns to it."}, check: checkWritable},
 	{Rule: Rule{"R214", SeverityWarning, "An ImagePolicy cannot tell the builds of a version apart."}, check: checkBuildMetadata},
+	{Rule: Rule{"R215", SeverityWarning, "The ImagePolicy of a Rollout admits a single tag."}, check: checkFloatingTag},
 	{Rule: Rule{"R217", SeverityWarning, "Flux deploys the tag latest until a Rollout has promoted a release."}, check: checkUnpromoted},
 	{Rule: Rule{"R301", SeverityWarning, "A Rollout selects no HealthCheck."}, check: checkSelection},
 	{Rule: Rule{"R302", SeverityError, "A healthCheckSelector has both forms."}, check: checkSelectorForms},

@@ -159,6 +159,9 @@ func (d *drawing) head(t tree.Tree) {
 	if t.Head.Unseen != "" {
 		d.line(d.bar()+" ", tree.Unknown, t.Head.Unseen)
 	}
+	if t.Head.Warning != "" {
+		d.message(Warns, t.Head.Warning)
+	}
 	if t.Head.Next != nil {
 		d.line(d.bar()+" Next", "", d.next(t.Head))
 	}

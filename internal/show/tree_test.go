@@ -149,11 +149,11 @@ func TestHeadIsDrawn(t *testing.T) {
 			},
 		},
 		"failed, and a request that cannot be fulfilled": {
-			tree.Head{Version: "1.3.2", State: "Failed", StateMessage: "HealthCheck smoke: 502", Problem: "spec.wantedVersion cannot be a tag", Next: &tree.Next{Version: "1.5.0"}},
+			tree.Head{Version: "1.3.2", State: "Failed", StateMessage: "HealthCheck smoke: 502", Problem: "spec.wantedVersion cannot be a tag", Warning: "ImagePolicy shop admits a single tag", Next: &tree.Next{Version: "1.5.0"}},
 			tree.Failed,
 			[]string{
 				"Rollout shop/shop     1.3.2  x Failed", "|                     x HealthCheck smoke: 502",
-				"|                     x spec.wantedVersion cannot be a tag", "| Next                1.5.0",
+				"|                     x spec.wantedVersion cannot be a tag", "|                     ! ImagePolicy shop admits a single tag", "| Next                1.5.0",
 			},
 		},
 	} {

@@ -21,6 +21,9 @@ func headOf(in promotion.Input, d promotion.Decision) Head {
 	if in.Policy.Problem != nil {
 		h.Unseen = in.Policy.Problem.Message
 	}
+	if floating := promotion.FloatingTag(in.Policy); floating != nil {
+		h.Warning = floating.Message
+	}
 	entry := in.Rollout.Current()
 	if entry == nil {
 		return h

@@ -98,6 +98,9 @@ type Head struct {
 	Problem string `json:"problem,omitempty"`
 	// Unseen is why newer releases may not be known; empty if they are.
 	Unseen string `json:"unseen,omitempty"`
+	// Warning is what a user should know although it prevents nothing; empty if there is
+	// nothing.
+	Warning string `json:"warning,omitempty"`
 	// Next is the release that is next; nil if there is none.
 	Next *Next `json:"next,omitempty"`
 }

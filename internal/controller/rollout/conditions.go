@@ -56,6 +56,10 @@ func setReleasesUpdated(r report) {
 	if r.decision.Full {
 		message += ", as many as the status has room for"
 	}
+	if floating := promotion.FloatingTag(r.Policy); floating != nil {
+		r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, floating.Reason, message+"; "+floating.Message)
+		return
+	}
 	r.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, message)
 }
 

@@ -226,7 +226,7 @@ func newsOf(was, now *metav1.Condition, others func(reason string) bool) (eventT
 		return "", others(now.Reason)
 	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
 		return corev1.EventTypeWarning, true
-	case now.Reason == v1alpha1.GatesBypassedReason,
+	case now.Reason == v1alpha1.GatesBypassedReason, now.Reason == v1alpha1.FloatingTagReason,
 		now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
 		return corev1.EventTypeNormal, true
 	}
