@@ -289,7 +289,7 @@ func TestRequests(t *testing.T) {
 		},
 		"a while later the same words are of the next one": {
 			given(rollout().Pin("1.0.0").Annotate(user, "ann").
-				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute-instant)).RequestDigest(annAlone))),
+				History(entry("1.0.0").Succeeded().BakeEnd(noon.Add(-time.Minute - instant)).RequestDigest(annAlone))),
 			settled{Does: "Nothing"},
 		},
 		"other words are of the next one": {

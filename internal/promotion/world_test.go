@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"

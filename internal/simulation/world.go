@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
