@@ -73,7 +73,7 @@ func (p *program) viewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 		return view{}, fmt.Errorf("read Rollout %s: %w", key, err)
 	}
 	g := gather.Gatherer{
-		Client: facts, Live: facts, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
+		Client: facts, Live: facts, OneNamespace: true, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
 		Environments: facts.Serves(&environmentsv1.Environment{}),
 		Quarantines:  servesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster,
 	}

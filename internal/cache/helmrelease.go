@@ -51,6 +51,9 @@ func trimHelm(h *helmv2.HelmRelease) {
 		LastAttemptedRevisionDigest: h.Status.LastAttemptedRevisionDigest,
 		LastAttemptedConfigDigest:   h.Status.LastAttemptedConfigDigest,
 	}
+	if _, charted := targets.ChartOf(h); charted && h.Spec.ChartRef == nil {
+		status.HelmChart = h.Status.HelmChart
+	}
 	if newest := targets.NewestSnapshot(h); newest != nil {
 		status.History = helmv2.Snapshots{{Status: newest.Status, ChartVersion: newest.ChartVersion,
 			ConfigDigest: newest.ConfigDigest, OCIDigest: newest.OCIDigest}}

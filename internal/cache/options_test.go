@@ -96,6 +96,12 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 	keptRelease.Status.History = helmv2.Snapshots{{Status: "deployed", OCIDigest: "sha256:1", ChartVersion: "1.0.0+1"}}
 	allIsWell(keptRelease.Status.Conditions)
 
+	fullGenerated := fullHelmRelease()
+	fullGenerated.Spec.ChartRef, fullGenerated.Spec.Chart = nil, fixture.MakeHelmRelease("shop").FromChart("shop").Obj().Spec.Chart
+	fullGenerated.Status.HelmChart = "OCIRepository/stage/shop-shop"
+	keptGenerated := keptRelease.DeepCopy()
+	keptGenerated.Spec.ChartRef, keptGenerated.Status.HelmChart = nil, fullGenerated.Status.HelmChart
+
 	fullRepository := laden(fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Ready().Obj()).(*sourcev1.OCIRepository)
 	keptRepository := fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Ready().Obj()
 	keptRepository.Spec = sourcev1.OCIRepositorySpec{URL: keptRepository.Spec.URL, Reference: keptRepository.Spec.Reference}
@@ -129,6 +135,7 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 		{fullKustomization, keptKustomization},
 		{fullRelease, keptRelease},
 		{laden(fixture.MakeHelmRelease("shop").FromChart("shop").Deployed(fixture.Revision("1.0.0")).Ready().Obj()), helmReleaseOf(helmv2.HelmReleaseSpec{})},
+		{fullGenerated, keptGenerated},
 		{fullRepository, keptRepository},
 		{fullPolicy, keptPolicy},
 		{fullScan, keptScan},

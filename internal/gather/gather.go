@@ -33,6 +33,9 @@ type Gatherer struct {
 	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories, OCIRepositories and
 	// Environments of other namespaces.
 	NoCrossNamespaceRefs bool
+	// OneNamespace is true if Client has the Kustomizations and HelmReleases of only one
+	// namespace. What consumes an OCIRepository from others is then what the status shows.
+	OneNamespace bool
 	// HelmReleases looks for targets among HelmReleases too. Not every cluster serves
 	// them. Client needs their index, see [targets.IndexHelmReleases].
 	HelmReleases bool

@@ -50,7 +50,7 @@ func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) ([]promotion.Tar
 		if gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {
 			now = gathered
 		}
-		live = append(live, now)
+		live = append(live, t.Consumed(now, found, g.HelmReleases))
 	}
 	return live, nil
 }

@@ -19,6 +19,9 @@ import (
 // gatherTargets finds the targets and observes their state for the current release.
 func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 	found, err := g.Targets(ctx, client.ObjectKeyFromObject(s.Rollout))
+	if err == nil && !g.NoCrossNamespaceRefs {
+		found, err = targets.WithConsumersElsewhere(ctx, g.Client, found, g.HelmReleases)
+	}
 	if err == nil {
 		s.Found = found
 		err = g.gatherUnrecorded(ctx, s)
@@ -31,9 +34,22 @@ func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 		if err != nil {
 			return s.withoutTargets(err)
 		}
-		s.Targets.All = append(s.Targets.All, seen)
+		s.Targets.All = append(s.Targets.All, g.consumed(s, t, seen))
 	}
 	return nil
+}
+
+// consumed adds what is known to apply an OCIRepository.
+func (g Gatherer) consumed(s *Snapshot, t targets.Target, seen promotion.Target) promotion.Target {
+	seen = t.Consumed(seen, s.Found, g.HelmReleases)
+	if !g.OneNamespace || seen.State != v1alpha1.TargetApplied || len(t.Elsewhere) > 0 {
+		return seen
+	}
+	was := seen.StoredIn(s.Rollout.Status.Targets, s.version())
+	if was != nil && was.Reason == v1alpha1.TargetConsumerElsewhere {
+		seen.Reason, seen.Message = was.Reason, was.Message
+	}
+	return seen
 }
 
 // Targets returns the targets of a Rollout.

@@ -57,6 +57,8 @@ type Target struct {
 	Mismatch bool
 	// Changes is when time alone ends a Mismatch or changes its message; zero means never.
 	Changes time.Time
+	// PulledOnly is true for an OCIRepository that nothing is known to apply.
+	PulledOnly bool
 	// Unhealthy is true if the State is Failed because Flux has applied the release, and
 	// what it applied did not become healthy.
 	Unhealthy bool

@@ -173,7 +173,7 @@ func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1
 // Live reads the target's object past the caches, with all its managedFields. If it does
 // not exist, the error is NotFound.
 func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
-	live := Target{Variables: t.Variables, Paths: t.Paths, Source: t.Source}
+	live := Target{Variables: t.Variables, Paths: t.Paths, Source: t.Source, Elsewhere: t.Elsewhere}
 	switch {
 	case t.Repository != nil:
 		live.Repository = &sourcev1.OCIRepository{}

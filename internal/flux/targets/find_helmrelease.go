@@ -5,6 +5,7 @@ package targets
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -18,8 +19,8 @@ const (
 	// ChartIndex is the field index with which WithHelmReleases finds HelmReleases by the
 	// OCIRepository of their chart, as "namespace/name".
 	ChartIndex = ".spec.chartRef.ociRepository"
-	// ForeignChartIndex finds HelmReleases in all namespaces that name a Rollout, by the
-	// OCIRepository of another namespace that has their chart, as "namespace/name".
+	// ForeignChartIndex finds HelmReleases in all namespaces by the OCIRepository of
+	// another namespace that has their chart, as "namespace/name".
 	ForeignChartIndex = fieldindex.Everywhere + ChartIndex
 )
 
@@ -46,17 +47,20 @@ func chartOf(object client.Object) []string {
 }
 
 func foreignChartOf(object client.Object) []string {
-	source := Target{HelmRelease: object.(*helmv2.HelmRelease)}.ForeignSource()
-	if source == "" || len(RolloutsOf(object)) == 0 {
-		return nil
+	if source := (Target{HelmRelease: object.(*helmv2.HelmRelease)}).ForeignSource(); source != "" {
+		return []string{source}
 	}
-	return []string{source}
+	return nil
 }
 
-// ChartOf returns the OCIRepository of a HelmRelease's chart, and whether it has one.
+// ChartOf returns the OCIRepository of a HelmRelease's chart, and whether it has one. If
+// there is a template of the chart, it is the OCIRepository that Flux has made of it.
 func ChartOf(h *helmv2.HelmRelease) (types.NamespacedName, bool) {
 	ref := h.Spec.ChartRef
-	if ref == nil || ref.Kind != sourcev1.OCIRepositoryKind {
+	if ref == nil {
+		return generatedChart(h.Status.HelmChart)
+	}
+	if ref.Kind != sourcev1.OCIRepositoryKind {
 		return types.NamespacedName{}, false
 	}
 	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -64,6 +68,16 @@ func ChartOf(h *helmv2.HelmRelease) (types.NamespacedName, bool) {
 		key.Namespace = h.Namespace
 	}
 	return key, true
+}
+
+// generatedChart reads a reference to an OCIRepository that Flux has made of the template
+// of a chart. A reference to a HelmChart has no kind.
+func generatedChart(reference string) (types.NamespacedName, bool) {
+	parts := strings.Split(reference, "/")
+	if len(parts) != 3 || parts[0] != sourcev1.OCIRepositoryKind {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName{Namespace: parts[1], Name: parts[2]}, true
 }
 
 // WithHelmReleases adds HelmReleases in the namespace of the Rollout to its targets, in

@@ -39,6 +39,9 @@ type Target struct {
 	Paths []string
 	// Source is the OCIRepository that the Kustomization or HelmRelease consumes, if any.
 	Source *sourcev1.OCIRepository
+	// Elsewhere are the names of what consumes the Repository from other namespaces,
+	// sorted. See WithConsumersElsewhere.
+	Elsewhere []string
 }
 
 // Object returns the Kubernetes object of the target.
