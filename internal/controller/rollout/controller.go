@@ -10,6 +10,7 @@
 //	watches.go        the events that trigger a pass, and the Rollouts that they concern
 //	wakeups.go        how a failed pass is repeated in time
 //	helmreleases.go   the watch that begins once HelmReleases are served
+//	consumers.go      the watch of what consumes an OCIRepository from other namespaces
 //	quarantines.go    failures that are reported to ReleaseQuarantines, and their watch
 //	quarantines_record.go
 //	                  the write of a failure, or of its outcome

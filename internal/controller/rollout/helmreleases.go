@@ -44,9 +44,14 @@ func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 		return fmt.Errorf("watch HelmReleases: %w", err)
 	}
 	h.cached.Store(true)
-	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object](r.rolloutsOfHelmRelease)
-	if err := h.watch(source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on, contentChanged())); err != nil {
-		return fmt.Errorf("watch HelmReleases: %w", err)
+	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object, reconcile.Request]
+	for _, watched := range []source.Source{
+		source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on(r.rolloutsOfHelmRelease), contentChanged()),
+		source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on(r.rolloutsOfSourceElsewhere), consumptionChanged()),
+	} {
+		if err := h.watch(watched); err != nil {
+			return fmt.Errorf("watch HelmReleases: %w", err)
+		}
 	}
 	return nil
 }

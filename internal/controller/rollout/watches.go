@@ -67,6 +67,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&imagev1.ImageRepository{}, on(r.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
 		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource), builder.WithPredicates(contentChanged())).
 		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
+		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfSourceElsewhere), builder.WithPredicates(consumptionChanged())).
 		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
 		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck), builder.WithPredicates(r.marks.forgetGone())).
 		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+)
+
+// consumptionChanged passes an object that begins or ceases to consume an OCIRepository of
+// another namespace, also because it is being deleted. How it fares does not matter: a
+// Rollout only names what consumes its OCIRepositories from other namespaces.
+func consumptionChanged() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		return consumedElsewhere(e.ObjectOld) != consumedElsewhere(e.ObjectNew)
+	}}
+}
+
+// consumedElsewhere returns the OCIRepository of another namespace that an object consumes.
+// It is empty if there is none, or if the object is being deleted.
+func consumedElsewhere(o client.Object) client.ObjectKey {
+	key, ok := targets.ConsumedElsewhere(o)
+	if !ok || !o.GetDeletionTimestamp().IsZero() {
+		return client.ObjectKey{}
+	}
+	return key
+}
+
+// rolloutsOfSourceElsewhere maps a Kustomization or HelmRelease to the Rollout of the
+// OCIRepository of another namespace that it consumes.
+func (r *Reconciler) rolloutsOfSourceElsewhere(ctx context.Context, o client.Object) []reconcile.Request {
+	key, ok := targets.ConsumedElsewhere(o)
+	if !ok || r.NoCrossNamespaceRefs {
+		return nil
+	}
+	source := &sourcev1.OCIRepository{}
+	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository that is consumed from another namespace")
+	}
+	return named(source, targets.RolloutOf(source))
+}
