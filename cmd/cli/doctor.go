@@ -83,7 +83,8 @@ func (c *checking) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, findings := c.read(ctx, open, namespace)
+	objects, findings, unlisted := c.read(ctx, open, namespace)
+	options.Disable = append(options.Disable, guessing(unlisted)...)
 	health := c.installation(ctx, open)
 	findings = append(findings, health.findings()...)
 	unserved, notChecked := health.unserved(objects)
@@ -117,8 +118,9 @@ const (
 	runsUnpromoted  = "D304"
 )
 
-// read lists everything that is examined at once.
-func (c *checking) read(ctx context.Context, open cluster, namespace string) (objects []map[string]any, findings []lint.Finding) {
+// read lists everything that is examined at once. It also returns the kinds that are
+// served and could not be listed.
+func (c *checking) read(ctx context.Context, open cluster, namespace string) (objects []map[string]any, findings []lint.Finding, unlisted []string) {
 	lists, errs := make([]*unstructured.UnstructuredList, len(examined)), make([]error, len(examined))
 	var group sync.WaitGroup
 	for i, kind := range examined {
@@ -130,6 +132,8 @@ func (c *checking) read(ctx context.Context, open cluster, namespace string) (ob
 			findings = append(findings, unread(kind, errs[i])...)
 			if isMissing(errs[i]) {
 				findings = append(findings, unservedButNamed(kind.Kind, objects)...)
+			} else {
+				unlisted = append(unlisted, kind.Kind)
 			}
 			continue
 		}
@@ -137,7 +141,16 @@ func (c *checking) read(ctx context.Context, open cluster, namespace string) (ob
 			objects = append(objects, item.Object)
 		}
 	}
-	return objects, findings
+	return objects, findings, unlisted
+}
+
+// guessing returns the rules that would have to guess, because they say that no object of
+// these kinds is there.
+func guessing(unlisted []string) []string {
+	if slices.Contains(unlisted, kustomizev1.KustomizationKind) || slices.Contains(unlisted, helmv2.HelmReleaseKind) {
+		return []string{"R212"}
+	}
+	return nil
 }
 
 func list(ctx context.Context, open cluster, kind schema.GroupVersionKind, namespace string) (*unstructured.UnstructuredList, error) {

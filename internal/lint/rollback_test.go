@@ -49,7 +49,7 @@ spec: {chartRef: {kind: OCIRepository, name: shop}}
 			spec: "rollback: {}", others: join(repository, kustomization), want: []string{"R305 Rollout shop/shop", never},
 		},
 		"no Kustomization that is known": {
-			spec: "deployTimeout: 15m, rollback: {}", others: repository, external: "Kustomization/shop/shop", want: []string{unknown},
+			spec: "deployTimeout: 15m, rollback: {}", others: repository, external: "Kustomization/shop/shop", want: []string{"R212? OCIRepository shop/shop", unknown},
 		},
 		"a mode that is not known": {
 			spec: `rollback: {mode: "${MODE}"}`, others: join(repository, idle), want: []string{"R101? Rollout shop/shop", unknown, "R309? Rollout shop/shop"},

@@ -41,6 +41,8 @@ var rules = []checkedRule{
 	{Rule: Rule{"R209", SeverityError, "A Rollout and the Kustomization that applies it wait for each other."}, check: checkCycle},
 	{Rule: Rule{"R210", SeverityError, "An annotation is on an object of a kind on which it has no effect."}, check: checkMisplaced},
 	{Rule: Rule{"R211", SeverityError, "A Rollout cannot write the field that an annotation assigns to it."}, check: checkWritable},
+	{Rule: Rule{"R212", SeverityWarning, "Nothing applies an OCIRepository that a Rollout writes."}, check: checkConsumed},
+	{Rule: Rule{"R213", SeverityWarning, "A Rollout does not wait for what applies its OCIRepository."}, check: checkFollowed},
 	{Rule: Rule{"R214", SeverityWarning, "An ImagePolicy cannot tell the builds of a version apart."}, check: checkBuildMetadata},
 	{Rule: Rule{"R215", SeverityWarning, "The ImagePolicy of a Rollout admits a single tag."}, check: checkFloatingTag},
 	{Rule: Rule{"R217", SeverityWarning, "Flux deploys the tag latest until a Rollout has promoted a release."}, check: checkUnpromoted},

@@ -29,6 +29,7 @@ var (
 	repositoryKind        = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
 	kustomizationKind     = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 	helmReleaseKind       = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}
+	generatorKind         = schema.GroupKind{Group: "source.extensions.fluxcd.io", Kind: "ArtifactGenerator"}
 	environmentKind       = schema.GroupKind{Group: "environments.kuberik.com", Kind: "Environment"}
 	namespaceKind         = schema.GroupKind{Kind: "Namespace"}
 	deploymentKind        = schema.GroupKind{Group: "apps", Kind: "Deployment"}

@@ -44,10 +44,8 @@ func (s *set) targets(rollout *object) targetsOf {
 		}
 	}
 	for _, repository := range t.repositories {
-		for _, o := range s.consumersOf[repository.name()] {
-			if near(o) && o.consumesFrom(repository.namespace()) {
-				t.add(o)
-			}
+		for _, o := range s.consumers(repository, rollout) {
+			t.add(o)
 		}
 	}
 	return t
@@ -60,33 +58,11 @@ func (s *set) indexTargets() {
 			for _, rollout := range rolloutsOf(o) {
 				s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
 			}
-			if source := o.sourcePath(); source != nil && o.text(child(source, "kind")...) == repositoryKind.Kind {
-				name := o.text(child(source, "name")...)
+			if _, name, ok := o.source(); ok {
 				s.consumersOf[name] = append(s.consumersOf[name], o)
 			}
 		}
 	}
-}
-
-// sourcePath returns the field of a Kustomization or HelmRelease that refers to its
-// source. It is nil for others.
-func (o *object) sourcePath() []string {
-	switch o.groupKind() {
-	case kustomizationKind:
-		return []string{"spec", "sourceRef"}
-	case helmReleaseKind:
-		return []string{"spec", "chartRef"}
-	}
-	return nil
-}
-
-// consumesFrom reports whether the source of an object is in a namespace.
-func (o *object) consumesFrom(namespace string) bool {
-	from := o.text(child(o.sourcePath(), "namespace")...)
-	if from == "" {
-		from = o.namespace()
-	}
-	return sameNamespace(from, namespace) != no
 }
 
 func checkTargets(r *report) {
