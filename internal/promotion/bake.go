@@ -105,7 +105,7 @@ func (d *Decision) awaitHealth(in Input, proofs Proofs) {
 	case in.Health.Problem != nil:
 		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
 	case len(in.Health.refused(proofs)) > 0:
-		d.wait(v1alpha1.ProgressingReason, "applied; waiting for "+truncate.Join(in.Health.refused(proofs), "; "))
+		d.wait(v1alpha1.ProgressingReason, in.Targets.evidence()+"; waiting for "+truncate.Join(in.Health.refused(proofs), "; "))
 		d.Overdue = true
 	default:
 		d.wait(v1alpha1.ProgressingReason, "waiting for "+NamesOf(proofs.checks(Unreset, Undecided)))
@@ -120,7 +120,7 @@ const Patience = 10 * time.Second
 // if the deadline has passed. Otherwise it returns when the wait becomes overdue.
 func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
 	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
-		d.Message, d.Overdue = "applied; "+d.Message, true // appliedTime is stored from here on
+		d.Message, d.Overdue = in.Targets.evidence()+"; "+d.Message, true // appliedTime is stored from here on
 		return time.Time{}
 	}
 	var since time.Time
@@ -135,7 +135,7 @@ func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, p
 	if due := since.Add(Patience); in.Now.Before(due) {
 		return due
 	}
-	d.Message, d.Overdue = "applied; "+d.Message, true
+	d.Message, d.Overdue = in.Targets.evidence()+"; "+d.Message, true
 	return time.Time{}
 }
 
@@ -246,7 +246,7 @@ func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry)
 func proven(in Input) string {
 	var evidence []string
 	if len(in.Targets.All) > 0 {
-		evidence = append(evidence, "applied")
+		evidence = append(evidence, in.Targets.evidence())
 	}
 	if len(in.Health.Checks) > 0 {
 		checks := Count(len(in.Health.Checks), "HealthCheck")

@@ -124,6 +124,19 @@ func TestDeploying(t *testing.T) {
 			given(deploying().BakeTime(time.Hour)).targets(applied("apps")),
 			started("applied; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},
+		"of a repository that nothing is known to apply it claims no more than that it is pulled": {
+			given(deploying().BakeTime(time.Hour)).targets(pulledOnly("web")).resetChecks(check("db").Healthy()),
+			started("pulled and healthy (1 HealthCheck); baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
+		},
+		"it names the repositories that nothing is known to apply": {
+			given(deploying().SelectAllChecks()).targets(applied("apps"), pulledOnly("cart"), pulledOnly("web")).resetChecks(check("db").Healthy()),
+			succeeded("applied (OCIRepository shop-prod/cart, OCIRepository shop-prod/web only pulled) and healthy (1 HealthCheck)"),
+		},
+		"what is only pulled waits for its checks": {
+			given(deploying().BakeTime(time.Hour)).targets(pulledOnly("web")).at(noon).
+				resetChecks(check("db").Pending().ChangedAt(noon.Add(-10 * time.Second))),
+			overdue(waiting(v1alpha1.ProgressingReason, "pulled; waiting for HealthCheck shop-prod/db")),
+		},
 		"starts the bake without targets": {
 			given(deploying().BakeTime(time.Hour)), started("nothing to deploy; baking for 1h0m0s, until 2026-03-02T13:00:00Z", one),
 		},

@@ -178,6 +178,15 @@ func applied(name string) promotion.Target { return target(name, v1alpha1.Target
 
 func pending(name string) promotion.Target { return target(name, v1alpha1.TargetPending, "") }
 
+// pulledOnly is an OCIRepository that has pulled the release, and that nothing is known to
+// apply.
+func pulledOnly(name string) promotion.Target {
+	return promotion.Target{
+		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: name, State: v1alpha1.TargetApplied, PulledOnly: true,
+		Reason: v1alpha1.TargetNoConsumer, Message: "nothing applies it",
+	}
+}
+
 func target(name string, state v1alpha1.TargetState, message string) promotion.Target {
 	return promotion.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state, Message: message}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Targets are the Flux objects that have the Rollout's release in a field, and those that
@@ -99,6 +100,24 @@ func (t Targets) ownedVersions() []string {
 	owned := slices.Clone(t.Owned)
 	slices.Sort(owned)
 	return slices.Compact(owned)
+}
+
+// evidence says what is proven once every target has applied the release. Of an
+// OCIRepository that nothing is known to apply, it is no more than that Flux has pulled it.
+func (t Targets) evidence() string {
+	var pulled []string
+	for _, target := range t.All {
+		if target.PulledOnly {
+			pulled = append(pulled, target.String())
+		}
+	}
+	switch len(pulled) {
+	case 0:
+		return "applied"
+	case len(t.All):
+		return "pulled"
+	}
+	return fmt.Sprintf("applied (%s only pulled)", truncate.List(pulled))
 }
 
 // outdated returns, for each target that has not applied the release, what it waits for.
