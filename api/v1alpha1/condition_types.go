@@ -221,6 +221,9 @@ const (
 	// TargetRestoredReason: a target that was changed manually, or annotated later, was
 	// set to the current version.
 	TargetRestoredReason = "TargetRestored"
+	// ConsumerLostReason: the last Kustomization or HelmRelease that applied an OCIRepository
+	// is gone.
+	ConsumerLostReason = "ConsumerLost"
 	// RolloutNotFoundReason: an annotation names a Rollout that does not exist.
 	RolloutNotFoundReason = "RolloutNotFound"
 	// StatusNotWrittenReason: the API server does not accept the status of the Rollout,

@@ -108,6 +108,7 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 	} else {
 		s.MetadataOff = rollout.Status.RegistryMetadata == v1alpha1.RegistryMetadataDisabled // nowhere else is it seen from outside
 	}
+	s.Targets.All = g.consumed(&s, s.Found, s.Targets.All)
 	s.failed(g.gatherQuarantines(ctx, &s))
 	s.failed(g.gatherHealth(ctx, &s))
 	return s

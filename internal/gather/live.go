@@ -24,35 +24,34 @@ func (g Gatherer) Confirm(ctx context.Context, s *Snapshot) error {
 	if err != nil {
 		return err
 	}
-	live, err := g.liveTargets(ctx, s)
+	found, live, err := g.liveTargets(ctx, s)
 	if err != nil {
 		return err
 	}
 	s.Health.Checks, s.Targets.All = checks, live
-	s.Targets.All = s.Compared()
+	s.Targets.All = g.consumed(s, found, s.Compared())
 	return nil
 }
 
-// liveTargets reads the state of the targets past the caches, without deleted targets.
+// liveTargets reads the targets past the caches, without deleted ones, and their state.
 // Field conflicts and refused writes stay as gathered.
-func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) ([]promotion.Target, error) {
-	found, err := targets.LiveAll(ctx, g.Live, s.Found)
+func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets.Target, live []promotion.Target, err error) {
+	found, err = targets.LiveAll(ctx, g.Live, s.Found)
 	if err != nil {
-		return nil, fmt.Errorf("confirm the targets: %w", err)
+		return nil, nil, fmt.Errorf("confirm the targets: %w", err)
 	}
 	seen := map[types.UID]promotion.Target{}
 	for i, t := range s.Found {
 		seen[t.Object().GetUID()] = s.Targets.All[i]
 	}
-	var live []promotion.Target
 	for _, t := range found {
 		gathered, now := seen[t.Object().GetUID()], g.permitted(t, t.Observe(s.Rollout, s.Rollout.Current().Version.Tag))
 		if gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {
 			now = gathered
 		}
-		live = append(live, t.Consumed(now, found, g.HelmReleases))
+		live = append(live, now)
 	}
-	return live, nil
+	return found, live, nil
 }
 
 // liveChecks reads HealthChecks past the cache, without deleted ones.

@@ -19,7 +19,7 @@ import (
 // gatherTargets finds the targets and observes their state for the current release.
 func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 	found, err := g.Targets(ctx, client.ObjectKeyFromObject(s.Rollout))
-	if err == nil && !g.NoCrossNamespaceRefs {
+	if err == nil && !g.NoCrossNamespaceRefs { // else Flux lets none of them consume it
 		found, err = targets.WithConsumersElsewhere(ctx, g.Client, found, g.HelmReleases)
 	}
 	if err == nil {
@@ -34,22 +34,9 @@ func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 		if err != nil {
 			return s.withoutTargets(err)
 		}
-		s.Targets.All = append(s.Targets.All, g.consumed(s, t, seen))
+		s.Targets.All = append(s.Targets.All, seen)
 	}
 	return nil
-}
-
-// consumed adds what is known to apply an OCIRepository.
-func (g Gatherer) consumed(s *Snapshot, t targets.Target, seen promotion.Target) promotion.Target {
-	seen = t.Consumed(seen, s.Found, g.HelmReleases)
-	if !g.OneNamespace || seen.State != v1alpha1.TargetApplied || len(t.Elsewhere) > 0 {
-		return seen
-	}
-	was := seen.StoredIn(s.Rollout.Status.Targets, s.version())
-	if was != nil && was.Reason == v1alpha1.TargetConsumerElsewhere {
-		seen.Reason, seen.Message = was.Reason, was.Message
-	}
-	return seen
 }
 
 // Targets returns the targets of a Rollout.
@@ -98,14 +85,15 @@ func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.T
 	return seen
 }
 
-// remember keeps the last known failure of a target while Flux tries again. It drops a
-// rejected write once there is nothing left to write.
+// remember keeps the last known failure of a target while Flux tries again, and why Flux
+// could not get what it should apply. It drops a rejected write once there is nothing left
+// to write.
 func remember(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target, version string) promotion.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Reason != "" {
 		return seen
 	}
 	was := seen.StoredIn(rollout.Status.Targets, version)
-	if was == nil || was.State != v1alpha1.TargetFailed {
+	if was == nil || was.State != v1alpha1.TargetFailed && !stillLacks(t, was) {
 		return seen
 	}
 	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && was.Reason == v1alpha1.TargetRejected {
@@ -114,6 +102,12 @@ func remember(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target
 	seen.State, seen.Reason, seen.Message = was.State, was.Reason, was.Message
 	seen.Unhealthy = was.Reason == v1alpha1.TargetUnhealthy
 	return seen
+}
+
+// stillLacks reports whether Flux could not get what a target should apply, and has not
+// come further since then.
+func stillLacks(t targets.Target, was *v1alpha1.TargetStatus) bool {
+	return was.State == v1alpha1.TargetPending && was.Reason == v1alpha1.TargetArtifactFailed && t.LacksArtifact()
 }
 
 // version returns the version that targets should have; empty if it is not known yet.

@@ -71,6 +71,16 @@ type Target struct {
 // String returns the name of the target for a message.
 func (t Target) String() string { return fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name) }
 
+// NotTried reports whether a target with a state and a reason waits because Flux has not
+// tried to apply the release. The message is then in the words of Flux.
+func NotTried(state v1alpha1.TargetState, reason v1alpha1.TargetReason) bool {
+	switch reason {
+	case v1alpha1.TargetDependencyNotReady, v1alpha1.TargetArtifactFailed, v1alpha1.TargetAccessDenied, v1alpha1.TargetNotApplied:
+		return state == v1alpha1.TargetPending
+	}
+	return false
+}
+
 // StoredIn returns the status entry of the target with a version; nil if there is none.
 func (t Target) StoredIn(targets []v1alpha1.TargetStatus, version string) *v1alpha1.TargetStatus {
 	for i := range targets {
@@ -102,22 +112,30 @@ func (t Targets) ownedVersions() []string {
 	return slices.Compact(owned)
 }
 
+// PulledOnly returns how many OCIRepositories there are that nothing is known to apply.
+func (t Targets) PulledOnly() int { return len(t.pulledOnly()) }
+
+func (t Targets) pulledOnly() []string {
+	var names []string
+	for _, target := range t.All {
+		if target.PulledOnly {
+			names = append(names, target.String())
+		}
+	}
+	return names
+}
+
 // evidence says what is proven once every target has applied the release. Of an
 // OCIRepository that nothing is known to apply, it is no more than that Flux has pulled it.
 func (t Targets) evidence() string {
-	var pulled []string
-	for _, target := range t.All {
-		if target.PulledOnly {
-			pulled = append(pulled, target.String())
-		}
-	}
-	switch len(pulled) {
+	switch pulled := t.pulledOnly(); len(pulled) {
 	case 0:
 		return "applied"
 	case len(t.All):
 		return "pulled"
+	default:
+		return fmt.Sprintf("applied (%s only pulled)", truncate.List(pulled))
 	}
-	return fmt.Sprintf("applied (%s only pulled)", truncate.List(pulled))
 }
 
 // outdated returns, for each target that has not applied the release, what it waits for.

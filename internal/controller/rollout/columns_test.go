@@ -30,7 +30,7 @@ func TestColumnsAreAsTheReadmeShowsThem(t *testing.T) {
 		object := rollout.Obj()
 		object.Labels = map[string]string{"app": name}
 		s.Add(fixture.MakeScan(name).Found("2.4.0").Obj(), fixture.MakePolicy(name).Latest("2.4.0").Obj(),
-			fixture.MakeRepository(name).DrivenBy(name).Obj(), object)
+			fixture.MakeRepository(name).DrivenBy(name).Obj(), fixture.MakeKustomization(name).Obj(), object)
 	}
 	s.Add(fixture.MakeHealthCheck("latency").Obj(), fixture.MakeSchedule("year-end").Deny().Selecting(held).
 		Rules(v1alpha1.ScheduleRule{Name: "freeze", DateRange: &v1alpha1.DateRange{Start: "2026-03-01", End: "2026-03-08"}}).Obj())

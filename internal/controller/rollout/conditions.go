@@ -232,7 +232,7 @@ func (r report) targetsApplied() metav1.Condition {
 			promotion.Count(len(r.status.Targets), "target"), pendingBecause(r.status.Targets))
 	default:
 		status, reason = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
-		message = fmt.Sprintf("applied %s to %s", current.Version.Tag, promotion.Count(len(r.status.Targets), "target"))
+		message = truncate.Join(append([]string{r.appliedTo(current.Version.Tag)}, notFollowed(r.status.Targets)...), "; ")
 	}
 	return metav1.Condition{Type: v1alpha1.TargetsAppliedCondition, Status: status, Reason: reason, Message: truncate.Message(message)}
 }
@@ -251,9 +251,33 @@ func (r report) conflictReason() string {
 func pendingBecause(targets []v1alpha1.TargetStatus) string {
 	var text strings.Builder
 	for _, t := range targets {
-		if t.State == v1alpha1.TargetPending && t.Message != "" {
+		switch {
+		case promotion.NotTried(t.State, t.Reason):
+			fmt.Fprintf(&text, "; %s %s: %s", t.Kind, t.Name, t.Message)
+		case t.State == v1alpha1.TargetPending && t.Message != "":
 			fmt.Fprintf(&text, "; %s %s %s", t.Kind, t.Name, t.Message)
 		}
 	}
 	return text.String()
+}
+
+// appliedTo says which version is applied. It claims no more than that it is pulled if
+// nothing is known to apply it.
+func (r report) appliedTo(version string) string {
+	targets := promotion.Count(len(r.status.Targets), "target")
+	if r.Targets.PulledOnly() == len(r.status.Targets) {
+		return fmt.Sprintf("%s pulled %s", targets, version)
+	}
+	return fmt.Sprintf("applied %s to %s", version, targets)
+}
+
+// notFollowed returns what is said of OCIRepositories whose consumers are not followed.
+func notFollowed(targets []v1alpha1.TargetStatus) []string {
+	var all []string
+	for _, t := range targets {
+		if t.State == v1alpha1.TargetApplied && t.Message != "" {
+			all = append(all, fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message))
+		}
+	}
+	return all
 }

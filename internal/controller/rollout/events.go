@@ -58,7 +58,7 @@ func (r *Reconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, s 
 // reported. The culprits are those that the status named before.
 func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, before culprits) []transition {
 	changed := changedConditions(rollout, in, d, before)
-	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), changed)
+	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), lostConsumers(in), changed)
 }
 
 // detected reports all new candidates in one transition, with the hold of the newest one
@@ -98,6 +98,19 @@ func noted(d promotion.Decision) []transition {
 	for _, note := range d.Notes {
 		all = append(all, transition{
 			reason: note.Reason, eventType: corev1.EventTypeWarning, severity: severityOf(note.Reason), message: note.Message,
+		})
+	}
+	return all
+}
+
+// lostConsumers reports OCIRepositories that nothing is known to apply any more.
+func lostConsumers(in promotion.Input) []transition {
+	var all []transition
+	for _, t := range in.LostConsumers() {
+		all = append(all, transition{
+			reason: v1alpha1.ConsumerLostReason, eventType: corev1.EventTypeWarning, severity: severityOf(v1alpha1.ConsumerLostReason),
+			message: t.String() + " has lost the last Kustomization or HelmRelease that applied it: a release counts as applied once Flux has pulled it",
+			release: &in.Rollout.Current().Version,
 		})
 	}
 	return all

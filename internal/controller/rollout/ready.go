@@ -181,13 +181,20 @@ func (r report) noReleases() string {
 	return message
 }
 
+// isHindered reports whether it is known what keeps a target from being applied.
+func (r report) isHindered() bool {
+	return slices.ContainsFunc(r.status.Targets, func(t v1alpha1.TargetStatus) bool {
+		return t.State == v1alpha1.TargetPending && t.Reason != ""
+	})
+}
+
 // troubles returns what keeps the current release from being applied and healthy. While
-// Flux is working, that is nothing. A failed target or an Unhealthy check is reported at
-// once, not only at the deadline.
+// Flux is working, that is nothing. A target that has failed or cannot go on, or an
+// Unhealthy check, is reported at once, not only at the deadline.
 func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	var all []string
 	applied := r.targetsApplied()
-	if r.targetsTrail() && !r.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason) {
+	if r.targetsTrail() && !r.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason || r.isHindered()) {
 		all = append(all, applied.Message)
 	}
 	if unhealthy := promotion.Unhealthy(r.Health.Checks); current.State() == v1alpha1.BakeDeploying && len(unhealthy) > 0 {
@@ -214,6 +221,9 @@ func (r report) summary(current *v1alpha1.DeploymentHistoryEntry) string {
 	}
 	if r.Policy.Problem != nil {
 		parts = append(parts, r.Policy.Problem.Message)
+	}
+	if current.State() != v1alpha1.BakeDeploying { // before, progress of targets is not stored
+		parts = append(parts, notFollowed(r.status.Targets)...)
 	}
 	return strings.Join(parts, "; ")
 }

@@ -117,28 +117,40 @@ func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.Target
 	return next
 }
 
-// withoutNews keeps the stored status of a target if only durations in its message have
+// withoutNews keeps the stored status of a target if only numbers in a text of Flux have
 // changed: Flux tries again and again.
 func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	was := seen.StoredIn(before, next.Version)
-	if was != nil && was.State == next.State && was.Reason == next.Reason && truncate.SameButDurations(was.Message, next.Message) {
+	if was != nil && was.State == next.State && was.Reason == next.Reason && sameText(next)(was.Message, next.Message) {
 		return *was
 	}
 	return next
 }
 
+// sameText returns how two messages of a target with a status are compared. The message of
+// one that is applied has names of other objects, which may differ by a number.
+func sameText(t v1alpha1.TargetStatus) func(a, b string) bool {
+	switch {
+	case promotion.NotTried(t.State, t.Reason):
+		return truncate.SameButNumbers
+	case t.State == v1alpha1.TargetApplied:
+		return func(a, b string) bool { return a == b }
+	}
+	return truncate.SameButDurations
+}
+
 // settle keeps an applied target applied while Flux only reconciles it again: Flux is not
-// Ready for a moment in each of its passes, and that is not a change. A target beyond the
-// size limit was applied if all of those were.
+// Ready for a moment in each of its passes, or cannot begin one, and that is not a change
+// of what it has applied. A target beyond the size limit was applied if all of those were.
 func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, restApplied bool) v1alpha1.TargetStatus {
-	if next.State != v1alpha1.TargetPending || next.Reason != "" {
+	if next.State != v1alpha1.TargetPending || next.Reason != "" && !promotion.NotTried(next.State, next.Reason) {
 		return next
 	}
 	switch was := seen.StoredIn(before, next.Version); {
 	case was != nil && was.State == v1alpha1.TargetApplied:
 		return *was
 	case was == nil && restApplied:
-		next.State = v1alpha1.TargetApplied
+		next.State, next.Reason, next.Message = v1alpha1.TargetApplied, "", ""
 	}
 	return next
 }
@@ -162,9 +174,10 @@ func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 		plain.Unlisted.AppliedTargets = 0
 	}
 	for i := range plain.Targets {
-		plain.Targets[i].Digest = ""
-		if plain.Targets[i].State == v1alpha1.TargetApplied {
-			plain.Targets[i].State = v1alpha1.TargetPending
+		t := &plain.Targets[i]
+		t.Digest = ""
+		if t.State == v1alpha1.TargetApplied {
+			t.State, t.Reason, t.Message = v1alpha1.TargetPending, "", ""
 		}
 	}
 	for i := range plain.Conditions {

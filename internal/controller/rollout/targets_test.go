@@ -59,7 +59,7 @@ func TestTargetThatIsAnnotatedLaterIsBroughtUpToDate(t *testing.T) {
 		metav1.ConditionFalse, v1alpha1.TargetsPendingReason, "waiting for Flux to apply 1.0.0 to 3 targets"}))
 	s.deploy("shop")
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
-		metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.0.0 to 3 targets"}))
+		metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.0.0 to 3 targets; OCIRepository late: " + nothingApplies}))
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
 

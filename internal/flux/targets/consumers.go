@@ -54,7 +54,7 @@ func elsewhere(ctx context.Context, reader client.Reader, repository client.Obje
 	for i := range charts.Items {
 		found = append(found, Target{HelmRelease: &charts.Items[i]})
 	}
-	return namesOf(slices.DeleteFunc(found, Target.isDeleting)), nil
+	return namesOf(slices.DeleteFunc(found, func(t Target) bool { return t.isDeleting() || t.ForeignSource() != repository.String() })), nil
 }
 
 // ConsumedElsewhere returns the OCIRepository of another namespace that a Kustomization or

@@ -31,6 +31,7 @@ var (
 	pending = observation{state: v1alpha1.TargetPending}
 
 	suspended = waiting(v1alpha1.TargetSuspended, "is suspended: resume it")
+	deleting  = waiting(v1alpha1.TargetDeleting, "is being deleted")
 )
 
 // waiting returns a target that waits for something that can be named.

@@ -24,13 +24,14 @@ import (
 // generations and revisions: a Ready condition proves nothing about a version that the
 // object has not processed yet.
 func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
-	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}
+	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), Image: t.image()}
 	switch {
 	case version != "" && !promotion.IsTag(version):
 		seen = invalidVersion(version).into(seen)
+	case t.isDeleting():
+		seen = deleting.into(seen)
 	case t.Repository != nil:
 		seen = observeRepository(t.Repository, version).into(seen)
-		seen.Image = imagename.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
 		if seen.State == v1alpha1.TargetApplied {
 			seen.Digest = pulled(t.Repository, version)
 		}
@@ -41,6 +42,14 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 	}
 	seen.Unhealthy = seen.Reason == v1alpha1.TargetUnhealthy
 	return seen
+}
+
+// image returns the image that an OCIRepository pulls. It is empty for other targets.
+func (t Target) image() string {
+	if t.Repository == nil {
+		return ""
+	}
+	return imagename.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
 }
 
 func invalidVersion(version string) observation {
@@ -74,11 +83,14 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 		return found
 	}
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+	failed := failed(k, k.Status.Conditions, k.Status.LastHandledReconcileAt)
 	switch {
 	case !t.Carries(version) || !t.sourceOffers(rollout, version):
 		return pending
-	case failed(k, k.Status.Conditions, k.Status.LastHandledReconcileAt) && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
+	case failed && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return failure(t.reasonOf(rollout, *ready), ready.Message)
+	case failed:
+		return t.untried(ready)
 	case isReady(k.Status.Conditions) && k.Status.ObservedGeneration == k.Generation && t.isCurrent(k.Status.LastAppliedRevision):
 		return applied
 	}
@@ -121,7 +133,7 @@ func (t Target) hindered(rollout *v1alpha1.Rollout) observation {
 	case t.Kustomization.Spec.Suspend:
 		return suspended
 	case t.consumesMissingSource():
-		return missingSource(t.Kustomization.Spec.SourceRef.Name)
+		return missingSource(t.sourceName())
 	}
 	return observation{}
 }

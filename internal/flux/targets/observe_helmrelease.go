@@ -34,8 +34,10 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 		return failure(v1alpha1.TargetNotApplied, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
 		return applied
+	case !t.handled():
+		return pending
 	}
-	return pending
+	return t.untried(notReady(h))
 }
 
 // tried reports whether helm-controller's last attempt was for the HelmRelease's
@@ -77,7 +79,7 @@ func (t Target) helmHindered(rollout *v1alpha1.Rollout) observation {
 	case h.Spec.Suspend:
 		return suspended
 	case t.consumesMissingSource():
-		return missingSource(h.Spec.ChartRef.Name)
+		return missingSource(t.sourceName())
 	}
 	return observation{}
 }

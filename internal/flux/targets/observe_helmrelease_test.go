@@ -162,6 +162,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 		},
 		"pending while it is being deleted, which is no failure of the release": {
 			release: failed(helmv2.UninstallSucceededReason, "Helm uninstall succeeded").Deleted(), state: v1alpha1.TargetPending,
+			reason: v1alpha1.TargetDeleting, message: "is being deleted",
 		},
 		"pending if Helm failed with what the source offered before": {
 			release: failed(helmv2.UpgradeFailedReason, upgradeFailed).Attempted(before), state: v1alpha1.TargetPending,
@@ -176,14 +177,31 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			release: failed(helmv2.UpgradeFailedReason, upgradeFailed).Condition(meta.ReadyCondition, no, 1, upgradeFailed).
 				Because(helmv2.UpgradeFailedReason), state: v1alpha1.TargetPending,
 		},
-		"pending if Helm tried nothing, for another one was not ready": {
-			release: untried(helmv2.DependencyNotReadyReason), state: v1alpha1.TargetPending,
+		"pending if Helm tried nothing, because another one was not ready": {
+			release: untried(helmv2.DependencyNotReadyReason), state: v1alpha1.TargetPending, reason: v1alpha1.TargetDependencyNotReady, message: "cannot try",
 		},
 		"pending if Helm could not fetch the chart": {
-			release: untried(helmv2.ArtifactFailedReason), state: v1alpha1.TargetPending,
+			release: untried(helmv2.ArtifactFailedReason), state: v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: "cannot try",
 		},
 		"pending if Helm could not read its values": {
-			release: untried("ValuesError"), state: v1alpha1.TargetPending,
+			release: untried("ValuesError"), state: v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: "cannot try",
+		},
+		"pending if Helm does not get as far as to try": {
+			release: untried("RESTClientError"), state: v1alpha1.TargetPending, reason: v1alpha1.TargetNotApplied, message: "cannot try",
+		},
+		"pending without a word of Helm while the source that we drive has not pulled the version": {
+			release: made().Deployed(before).Condition(meta.ReadyCondition, no, 2, "cannot try").Because(helmv2.DependencyNotReadyReason),
+			source:  source().Pulled(before), state: v1alpha1.TargetPending,
+		},
+		"pending without a word of Helm about an older generation": {
+			release: deployed().Condition(meta.ReadyCondition, no, 1, "cannot try").Because(helmv2.DependencyNotReadyReason), state: v1alpha1.TargetPending,
+		},
+		"pending while the chart that Flux has made does not exist": {
+			release: deployed().FromChart("web").Charted("OCIRepository/shop-prod/web"), source: fixture.MakeRepository(""),
+			state: v1alpha1.TargetPending, reason: v1alpha1.TargetSourceMissing, message: "its OCIRepository web does not exist",
+		},
+		"applied with a chart that Flux has made into an OCIRepository": {
+			release: deployed().FromChart("web").Charted("OCIRepository/shop-prod/web"), state: v1alpha1.TargetApplied,
 		},
 		"failed if the tag is not the version of the chart": {
 			release: rejected("artifact revision 1.1.0 does not match chart version 1.0.9"),
@@ -284,6 +302,9 @@ func TestHelmReasonsThatAreFailuresOfTheVersion(t *testing.T) {
 			release := fixture.MakeHelmRelease("web").Generation(2).Deployed(now).Condition(meta.ReadyCondition, no, 2, "it says so").Because(reason)
 			seen := targets.Target{HelmRelease: release.Obj(), Source: source}.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
 			NewWithT(t).Expect(seen.State).To(Equal(want))
+			mute := reason == meta.HealthCheckCanceledReason || reason == "ChartMutateError"
+			NewWithT(t).Expect(seen.Message == "").To(Equal(mute), "the text of Flux says why it has not tried, or failed")
+			NewWithT(t).Expect(seen.Reason == "").To(Equal(mute))
 		})
 	}
 }

@@ -96,6 +96,9 @@ func TestRepositoryIsObserved(t *testing.T) {
 			repository: pulled().Semver("1.x").Digest("sha256:1").Suspended(),
 			state:      v1alpha1.TargetConflict, reason: v1alpha1.TargetOutranked, message: "spec.ref.digest outranks spec.ref.tag in Flux: remove it",
 		},
+		"pending while it is being deleted, whatever it reports": {
+			repository: pulled().Deleting(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetDeleting, message: "is being deleted",
+		},
 		"pending while suspended, whatever it reports": {
 			repository: pulled().Suspended(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSuspended, message: "is suspended: resume it",
 		},
@@ -179,13 +182,56 @@ func TestKustomizationIsObserved(t *testing.T) {
 			kustomization: consumer().Attempted(now).Condition(meta.ReadyCondition, no, 1, "no such field"),
 			source:        source, state: v1alpha1.TargetPending,
 		},
-		"pending if Flux tried nothing, for another one was not ready": {
-			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "dependency is not ready").Because(meta.DependencyNotReadyReason),
+		"pending if Flux tried nothing, because another one was not ready": {
+			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "dependency 'shop/db' not found").Because(meta.DependencyNotReadyReason),
+			state:         v1alpha1.TargetPending, reason: v1alpha1.TargetDependencyNotReady, message: "dependency 'shop/db' not found",
+		},
+		"pending with a source that we drive, because another one was not ready": {
+			kustomization: consumer().Applied(before).Condition(meta.ReadyCondition, no, 2, "dependency 'shop/db' not found").Because(meta.DependencyNotReadyReason),
+			source:        driven().Pulled(now), state: v1alpha1.TargetPending, reason: v1alpha1.TargetDependencyNotReady, message: "dependency 'shop/db' not found",
+		},
+		"pending without a word of Flux while the source that we drive has not pulled the version": {
+			kustomization: consumer().Applied(before).Condition(meta.ReadyCondition, no, 2, "dependency 'shop/db' not found").Because(meta.DependencyNotReadyReason),
+			source:        driven().Pulled(before), state: v1alpha1.TargetPending,
+		},
+		"pending without a word of Flux about an older generation": {
+			kustomization: fromGit().Condition(meta.ReadyCondition, no, 1, "dependency 'shop/db' not found").Because(meta.DependencyNotReadyReason),
 			state:         v1alpha1.TargetPending,
 		},
-		"pending if Flux could not fetch what it was to apply": {
-			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "connection refused").Because(meta.ArtifactFailedReason),
+		"pending without a word of Flux from a pass that began before the write": {
+			kustomization: fromGit().Requested("now", "before").Condition(meta.ReadyCondition, no, 2, "dependency 'shop/db' not found").Because(meta.DependencyNotReadyReason),
 			state:         v1alpha1.TargetPending,
+		},
+		"pending if Flux could not fetch what it should apply": {
+			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "connection refused").Because(meta.ArtifactFailedReason),
+			state:         v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: "connection refused",
+		},
+		"pending if Flux may not use the source": {
+			kustomization: consumer().Applied(before).Condition(meta.ReadyCondition, no, 2, "no cross-namespace references").Because("AccessDenied"),
+			source:        source, state: v1alpha1.TargetPending, reason: v1alpha1.TargetAccessDenied, message: "no cross-namespace references",
+		},
+		"pending if Flux does not understand an expression": {
+			kustomization: consumer().Applied(before).Condition(meta.ReadyCondition, no, 2, "invalid expression").Because(meta.InvalidCELExpressionReason),
+			source:        source, state: v1alpha1.TargetPending, reason: v1alpha1.TargetNotApplied, message: "invalid expression",
+		},
+		"pending with the failure of a source that we do not drive": {
+			kustomization: carrier().Condition(meta.ReadyCondition, no, 2, "Source artifact not found").Because(meta.ArtifactFailedReason),
+			source:        fixture.MakeRepository("web").Condition(meta.ReadyCondition, no, 1, "manifests/latest: not found"),
+			state:         v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: "its OCIRepository web has failed: manifests/latest: not found",
+		},
+		"pending with no more than the reason of a source in another namespace": {
+			kustomization: carrier().From("OCIRepository", "web").FromNamespace("b").Condition(meta.ReadyCondition, no, 2, "Source artifact not found").Because(meta.ArtifactFailedReason),
+			source:        fixture.MakeRepository("web").InNamespace("b").Condition(meta.ReadyCondition, no, 1, "manifests/latest: not found"),
+			state:         v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: "its OCIRepository b/web has failed (Reported)",
+		},
+		"pending with a source that we do not drive and that is suspended": {
+			kustomization: carrier().Condition(meta.ReadyCondition, no, 2, "Source artifact not found").Because(meta.ArtifactFailedReason),
+			source:        fixture.MakeRepository("web").Suspended(),
+			state:         v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: "its OCIRepository web is suspended: resume it",
+		},
+		"pending while it is being deleted, whatever it reports": {
+			kustomization: consumer().Deleting().Suspended(), source: source,
+			state: v1alpha1.TargetPending, reason: v1alpha1.TargetDeleting, message: "is being deleted",
 		},
 		"pending if Flux gave up to apply something newer": {
 			kustomization: fromGit().Condition(meta.ReadyCondition, no, 2, "new reconciliation triggered").Because(meta.HealthCheckCanceledReason),

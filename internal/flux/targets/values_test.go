@@ -429,9 +429,11 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 		"pending while its source does not exist": {
 			release: charted(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSourceMissing, message: "its OCIRepository web does not exist",
 		},
-		"failed if the upgrade failed":  {release: failed(helmv2.UpgradeFailedReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
-		"failed if Helm went back":      {release: failed(helmv2.RollbackSucceededReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
-		"pending if Helm could not try": {release: failed("ValuesError"), state: v1alpha1.TargetPending},
+		"failed if the upgrade failed": {release: failed(helmv2.UpgradeFailedReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
+		"failed if Helm went back":     {release: failed(helmv2.RollbackSucceededReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
+		"pending if Helm could not try": {
+			release: failed("ValuesError"), state: v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: upgradeFailed,
+		},
 		"pending if it failed at a generation before": {
 			release: failed(helmv2.UpgradeFailedReason).AttemptedAt(1), state: v1alpha1.TargetPending,
 		},
