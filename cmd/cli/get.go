@@ -223,7 +223,11 @@ func (g *getting) row(r *v1alpha1.Rollout) []string {
 	if g.everywhere {
 		row = append([]string{r.Namespace}, row...)
 	}
-	return append(row, waitsOr(r))
+	waits := waitsOr(r)
+	if g.out.is("wide") {
+		waits += notFollowed(r)
+	}
+	return append(row, waits)
 }
 
 // stateOf returns the state of an entry, and of a bake how much of it is over.
@@ -275,11 +279,35 @@ func waitsOr(r *v1alpha1.Rollout) string {
 		return waits
 	case len(r.Status.ReleaseCandidates) > 0:
 		return "-"
+	case hindrance(r) != "":
+		return hindrance(r)
 	}
 	if releases := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ReleasesUpdatedCondition); releases != nil && releases.Status == metav1.ConditionFalse {
 		return releases.Message
 	}
 	return "up to date"
+}
+
+// hindrance returns what keeps a target from having applied the release; empty if nothing
+// is known to.
+func hindrance(r *v1alpha1.Rollout) string {
+	for _, t := range r.Status.Targets {
+		if t.State != v1alpha1.TargetApplied && t.Message != "" {
+			return fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message)
+		}
+	}
+	return ""
+}
+
+// notFollowed returns what is said of the consumers of an OCIRepository that has pulled the
+// release; empty if all are followed.
+func notFollowed(r *v1alpha1.Rollout) string {
+	for _, t := range r.Status.Targets {
+		if t.State == v1alpha1.TargetApplied && t.Message != "" {
+			return fmt.Sprintf("; %s %s: %s", t.Kind, t.Name, t.Message)
+		}
+	}
+	return ""
 }
 
 // waitsFor returns the first hold of the newest candidate; empty if it has none.

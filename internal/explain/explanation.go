@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -188,6 +189,11 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 		in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
 		if p != nil {
 			add(Problem{p.Reason, p.Message})
+		}
+	}
+	for _, t := range in.Targets.All {
+		if t.Reason != "" {
+			add(Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, t.Message)})
 		}
 	}
 	return all

@@ -188,7 +188,7 @@ func TestGroupsTakeTheSignThatMattersMost(t *testing.T) {
 		},
 		"a target that is suspended": {
 			objects: []client.Object{fixture.MakeRepository("shop").DrivenBy("shop").Tag("1.0.0").Suspended().Obj()}, group: "Targets",
-			want: []string{"Targets Waits 0 of 1 applied 1.0.0", "OCIRepository/shop Suspended is suspended: resume it"},
+			want: []string{"Targets Waits 0 of 1 pulled 1.0.0", "OCIRepository/shop Suspended is suspended: resume it"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

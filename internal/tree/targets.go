@@ -37,6 +37,7 @@ func targetsOf(s gather.Snapshot) (*Node, []applied) {
 			continue
 		}
 		node := targetNode(t, s.Targets.All[i])
+		node.Children = notFollowed(s.Targets.All[i])
 		repositories[client.ObjectKeyFromObject(t.Repository)] = node
 		group.Children = append(group.Children, node)
 	}
@@ -70,11 +71,24 @@ func appliedBy(in promotion.Input) (Sign, string) {
 			applied++
 		}
 	}
-	text := fmt.Sprintf("%d of %d applied", applied, len(in.Targets.All))
+	verb := "applied"
+	if in.Targets.PulledOnly() == len(in.Targets.All) {
+		verb = "pulled"
+	}
+	text := fmt.Sprintf("%d of %d %s", applied, len(in.Targets.All), verb)
 	if current := in.Rollout.Current(); current != nil {
 		text += " " + current.Version.Tag
 	}
 	return worst(nodes), text
+}
+
+// notFollowed says what applies an OCIRepository and is not waited for, or that nothing is
+// known to.
+func notFollowed(seen promotion.Target) []*Node {
+	if seen.State != v1alpha1.TargetApplied || seen.Message == "" {
+		return nil
+	}
+	return []*Node{missing("consumers", seen.Message)}
 }
 
 func targetNode(t targets.Target, seen promotion.Target) *Node {
@@ -101,7 +115,7 @@ func targetText(t targets.Target, seen promotion.Target, conditions []metav1.Con
 	switch {
 	case isDeleted(t.Object()):
 		return "is being deleted"
-	case seen.Message != "":
+	case seen.Message != "" && seen.State != v1alpha1.TargetApplied:
 		return seen.Message
 	case seen.State != v1alpha1.TargetApplied && ready != nil && ready.Status != metav1.ConditionTrue:
 		return ready.Message
