@@ -5,8 +5,6 @@ package schedule
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -194,8 +192,8 @@ func (r *Reconciler) shape(s gather.Schedule, rollout *v1alpha1.Rollout, gate *v
 		gate.Labels = map[string]string{}
 	}
 	gate.Labels[v1alpha1.ScheduleKindLabel] = s.Kind
-	gate.Labels[v1alpha1.ScheduleNameLabel] = shortName(s.GetName(), validation.LabelValueMaxLength)
-	gate.Labels[v1alpha1.RolloutNameLabel] = shortName(rollout.Name, validation.LabelValueMaxLength)
+	gate.Labels[v1alpha1.ScheduleNameLabel] = truncate.Name(s.GetName(), validation.LabelValueMaxLength)
+	gate.Labels[v1alpha1.RolloutNameLabel] = truncate.Name(rollout.Name, validation.LabelValueMaxLength)
 	if s.GetNamespace() != "" {
 		gate.Labels[v1alpha1.ScheduleNamespaceLabel] = s.GetNamespace()
 	}
@@ -227,20 +225,5 @@ func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 // different for each schedule, even for one that replaces a deleted one.
 func gateName(s gather.Schedule, rollout string) string {
 	const readable = 60
-	return gatePrefix + shortName(s.GetName(), readable) + "-" + hash(string(s.GetUID())+"/"+rollout)
-}
-
-// shortName returns the name, or, if it is too long, its beginning and a hash.
-func shortName(name string, longest int) string {
-	if len(name) <= longest {
-		return name
-	}
-	end := "-" + hash(name)
-	return strings.TrimRight(name[:longest-len(end)], "-.") + end
-}
-
-// hash returns a short hash that is still unique among the Rollouts of a cluster.
-func hash(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:6])
+	return gatePrefix + truncate.Name(s.GetName(), readable) + "-" + truncate.Hash(string(s.GetUID())+"/"+rollout)
 }
