@@ -34,6 +34,11 @@ const (
 	// RetryAnnotation, with any value, makes the controller re-evaluate the failed
 	// current release. The controller always removes the annotation.
 	RetryAnnotation = "rollout.kuberik.com/retry"
+
+	// AdoptAnnotation, with the value "true", adds a history entry with the version that the
+	// targets carry, if a newer promotion than those of the history has written it. The
+	// controller removes the annotation.
+	AdoptAnnotation = "rollout.kuberik.com/adopt"
 )
 
 const (
@@ -60,6 +65,12 @@ const (
 	ValuesAnnotationPrefix = "rollout.kuberik.com/values."
 	// ValuesAnnotationSuffix is the end of the annotation's key.
 	ValuesAnnotationSuffix = ".from"
+
+	// PromotionAnnotationPrefix, followed by the name of a Rollout, is an annotation on the
+	// objects that this Rollout writes. Its value is the id of the history entry for which
+	// the object was written last. A name with more than 63 characters is truncated and ends
+	// in a hash.
+	PromotionAnnotationPrefix = "promotion.rollout.kuberik.com/"
 
 	// KustomizationAnnotation on a HealthCheck of class kustomization names the
 	// Kustomization to evaluate: "name" or "namespace/name".

@@ -105,6 +105,10 @@ const (
 	// TargetsDisagreeReason: the targets have different versions, and either the history
 	// is lost, or the version of the targets should become its first entry.
 	TargetsDisagreeReason = "TargetsDisagree"
+	// HistoryOutdatedReason: a newer promotion than those of the history has written the
+	// targets, so the status is an old one that was restored. Nothing is written to targets.
+	// It is also a reason why a candidate is not promoted.
+	HistoryOutdatedReason = "HistoryOutdated"
 	// HealthCheckListFailedReason: the HealthChecks could not be read.
 	HealthCheckListFailedReason = "HealthCheckListFailed"
 	// GateListFailedReason: gates or schedules could not be read.
@@ -196,6 +200,8 @@ const (
 	UnblockNotNeededReason = "UnblockNotNeeded"
 	// BypassNotNeededReason: bypass-gates names the current release.
 	BypassNotNeededReason = "BypassNotNeeded"
+	// AdoptNotNeededReason: the history is not older than the targets.
+	AdoptNotNeededReason = "AdoptNotNeeded"
 	// NoSuchCandidateReason: bypass-gates or promote does not name a candidate. It takes
 	// effect when the release becomes one.
 	NoSuchCandidateReason = "NoSuchCandidate"
@@ -292,8 +298,8 @@ const (
 	DeploymentSucceededReason = "DeploymentSucceeded"
 	// RetryRequestedReason: a failed bake is re-evaluated.
 	RetryRequestedReason = "RetryRequested"
-	// ReleaseAdoptedReason: the history was lost. The running version became its first
-	// entry.
+	// ReleaseAdoptedReason: the history was lost, or older than the targets. The version that
+	// the targets carry became its newest entry.
 	ReleaseAdoptedReason = "ReleaseAdopted"
 	// TagMovedReason: a tag was pushed again with another digest.
 	TagMovedReason = "TagMoved"

@@ -71,7 +71,7 @@ const (
 	GroundsForced Grounds = "Forced"
 	// GroundsMoved: its tag was pushed again, and Flux has deployed the other content.
 	GroundsMoved Grounds = "Moved"
-	// GroundsAdopted: the targets had it already, before there was a history.
+	// GroundsAdopted: the targets had it already, and the history was empty or older.
 	GroundsAdopted Grounds = "Adopted"
 	// GroundsRollback: the promotion before it failed, and the controller went back to it.
 	GroundsRollback Grounds = "Rollback"

@@ -271,6 +271,12 @@ func (r *Rollout) UnblocksFailed() bool {
 	return r.Annotations[UnblockFailedAnnotation] == "true"
 }
 
+// AsksToAdopt reports whether a history that is older than the targets may go on from what
+// they carry.
+func (r *Rollout) AsksToAdopt() bool {
+	return r.Annotations[AdoptAnnotation] == "true"
+}
+
 // Recovering reports whether the current promotion cannot fail. This was decided when it
 // was recorded, and is true for as long as it is current. A rollback never fails.
 func (r *Rollout) Recovering() bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/request"
 	"github.com/fluxrollouts/rollout-controller/internal/show"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -109,7 +110,7 @@ func isHeld(e explain.Explanation) bool {
 func (e *explaining) all(v view, x explain.Explanation) {
 	e.program.out.Prose("%s", show.Text(e.headline(v, x)))
 	e.failure(x)
-	e.problems(x)
+	e.problems(v, x)
 	e.rollback(v, x)
 	for _, candidate := range x.Candidates {
 		e.program.out.Line("")
@@ -125,7 +126,7 @@ func (e *explaining) headline(v view, x explain.Explanation) string {
 	p := e.program.out
 	runs := "has no release yet"
 	if x.Current != nil {
-		runs = fmt.Sprintf("runs %s%s, %s", show.Clean(x.Current.Version.Tag), idOf(x.Current), x.Current.State())
+		runs = fmt.Sprintf("%s %s%s, %s", runsOrRecorded(v), show.Clean(x.Current.Version.Tag), idOf(x.Current), x.Current.State())
 	}
 	line := fmt.Sprintf("Rollout %s %s.", p.Bold(x.Namespace+"/"+x.Name), runs)
 	switch n := len(x.Candidates); {
@@ -145,6 +146,14 @@ func (e *explaining) headline(v view, x explain.Explanation) string {
 		line += fmt.Sprintf("\n%s %s", p.Sign(show.Do), show.Clean(doing))
 	}
 	return line
+}
+
+// runsOrRecorded returns what the newest entry of the history is about.
+func runsOrRecorded(v view) string {
+	if v.Targets.Outdate(v.Rollout.Status.History) {
+		return "recorded"
+	}
+	return "runs"
 }
 
 // doing returns what the engine does now; empty if that is nothing.
@@ -175,9 +184,12 @@ func (e *explaining) failure(x explain.Explanation) {
 	e.program.out.Prose("%s %s failed: %s", e.program.out.Sign(show.Bad), x.Current.Version.Tag, truncate.Text(*x.Current.BakeStatusMessage, longest))
 }
 
-func (e *explaining) problems(x explain.Explanation) {
+func (e *explaining) problems(v view, x explain.Explanation) {
 	for _, problem := range x.Problems {
 		e.program.out.Prose("%s %s: %s", e.program.out.Sign(show.Warns), problem.Reason, problem.Message)
+		if problem.Reason == v1alpha1.HistoryOutdatedReason && promotion.Decide(request.Adopt().Apply(v.Input)).Action.Promotes() {
+			e.program.out.Command("    ", e.commandLine(v.Rollout.Namespace, "adopt", v.Rollout.Name), "")
+		}
 	}
 }
 
@@ -310,7 +322,7 @@ func (e *explaining) one(v view) error {
 			return err
 		}
 	} else {
-		e.problems(answer.Explanation)
+		e.problems(v, answer.Explanation)
 		e.standing(v, answer)
 	}
 	goes := answer.Position == promotion.Deployed || len(answer.Candidates) > 0 && len(answer.Candidates[0].Holds) == 0

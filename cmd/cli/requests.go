@@ -37,6 +37,19 @@ func newUnblock(p *program) *cobra.Command {
 	return simple(p, "unblock NAME", "Let the next release go although the current one failed", request.Unblock(), never)
 }
 
+func newAdopt(p *program) *cobra.Command {
+	cmd := simple(p, "adopt NAME", "Go on from what the targets carry, after an old status was restored", request.Adopt(), func(v view) string {
+		if !v.Targets.Outdate(v.Rollout.Status.History) {
+			return "its history is not older than its targets"
+		}
+		return ""
+	})
+	cmd.Long = `Go on from what the targets carry, after an old status was restored.
+The version that they carry becomes the newest entry of the history, or the version that
+is pinned, if it was pinned before. From then on, the normal rules apply.`
+	return cmd
+}
+
 func newSuspend(p *program) *cobra.Command {
 	return simple(p, "suspend NAME", "Stop everything that the controller does for a Rollout", request.Suspend(), func(v view) string {
 		if v.Rollout.Spec.Suspend {

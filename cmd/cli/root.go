@@ -35,7 +35,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 	root.AddGroup(&cobra.Group{ID: look, Title: "Look:"}, &cobra.Group{ID: change, Title: "Change:"}, &cobra.Group{ID: about, Title: "About this program:"})
 	for group, verbs := range map[string][]*cobra.Command{
 		look:   {newGet(p), newExplain(p), newHistory(p), newSimulate(p), newDiff(p), newWait(p), newStatus(p), newPipeline(p), newWatch(p), newTrace(p), newEvents(p), newFreezes(p), newLint(p), newDoctor(p)},
-		change: {newPromote(p), newPin(p), newUnpin(p), newRollback(p), newRetry(p), newUnblock(p), newWithdraw(p), newApprove(p), newSuspend(p), newResume(p), newFreeze(p), newUnfreeze(p), newQuarantine(p), newLift(p), newReconcile(p), newKeys(p)},
+		change: {newPromote(p), newPin(p), newUnpin(p), newRollback(p), newRetry(p), newUnblock(p), newAdopt(p), newWithdraw(p), newApprove(p), newSuspend(p), newResume(p), newFreeze(p), newUnfreeze(p), newQuarantine(p), newLift(p), newReconcile(p), newKeys(p)},
 		about:  {newBugReport(p), newVersion(p), newCompletion(p)},
 	} {
 		for _, verb := range verbs {

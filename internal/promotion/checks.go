@@ -99,6 +99,7 @@ const (
 // promotionChecks is the complete policy of promotion, in the order in which the reasons
 // are reported: what holds a release, and what lets it go all the same.
 var promotionChecks = []rule{
+	{holds: historyUpToDate, unless: chosen, same: true},
 	{holds: leftToTheController, unless: chosen | first},
 	{holds: policyReadable, unless: chosen | first, same: true},
 	{holds: offeredByPolicy, unless: chosen},

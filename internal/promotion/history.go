@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
@@ -158,8 +157,11 @@ func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryE
 
 // Successor returns the name of what replaces the current release.
 func Successor(in Input, o Outcome) string {
-	if o.Release.Tag == in.Rollout.Current().Version.Tag {
+	switch {
+	case o.Reason == v1alpha1.TagMovedReason:
 		return "other content of the same tag"
+	case o.Release.Tag == in.Rollout.Current().Version.Tag:
+		return "a newer promotion of it"
 	}
 	return o.Release.Tag
 }
@@ -187,18 +189,13 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 	return entry
 }
 
-// nextID returns the highest id plus one. If the history was lost, it continues from Unix
-// time, to avoid giving an id again that other programs may have stored. It ignores an id
-// that cannot be incremented, because only a mistake can have written it.
+// nextID returns the highest id plus one. If the history was lost, or is older than the
+// targets, it continues from Unix time, above the ids of the targets: other programs may
+// have stored the ids of entries that wrote no target, and of which nothing is left.
 func nextID(in Input, history []v1alpha1.DeploymentHistoryEntry) int64 {
-	var highest int64
-	for i := range history {
-		if id := history[i].ID; id != nil && *id < math.MaxInt64 {
-			highest = max(highest, *id)
-		}
-	}
-	if lost := len(in.Targets.Owned) > 0; lost && highest == 0 {
-		return in.Now.Unix()
+	highest, written := highestID(history), in.Targets.promotion()
+	if lost := highest == 0 && len(in.Targets.Owned) > 0; lost || written > highest {
+		return max(in.Now.Unix(), written+1)
 	}
 	return highest + 1
 }

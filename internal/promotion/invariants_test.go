@@ -318,7 +318,7 @@ func (w *world) remember(in promotion.Input, d promotion.Decision) {
 		return
 	}
 	entry := w.current()
-	if lost := len(in.Targets.Owned) > 0; *entry.ID != w.memory.lastID+1 && !(lost && *entry.ID > w.memory.lastID) {
+	if lost := len(in.Targets.Owned) > 0 || in.Targets.Newest() != nil && len(in.Rollout.Status.History) == 0; *entry.ID != w.memory.lastID+1 && !(lost && *entry.ID > w.memory.lastID) {
 		w.fail("id %d follows id %d", *entry.ID, w.memory.lastID)
 	}
 	w.memory.lastID = *entry.ID

@@ -18,7 +18,7 @@ import (
 // current one: any tag that is pinned, or a known release that is forced.
 func (d *Decision) chooseManually(in Input) bool {
 	wanted := in.Rollout.ChosenManually()
-	if d.Problem != nil || wanted == "" || in.runsTag(wanted) {
+	if d.Problem != nil || wanted == "" || in.isFollowed(wanted) {
 		return false
 	}
 	release := known(d.Ledger, wanted)
@@ -83,8 +83,12 @@ func (d *Decision) chooseRetry(in Input) bool {
 // answer handles the requests that users made by annotation: it finds those that this
 // decision uses up, and answers the others.
 func (d *Decision) answer(in Input) {
-	if d.Reason == v1alpha1.TagMovedReason {
+	switch {
+	case d.Reason == v1alpha1.TagMovedReason:
 		return // no user requested it
+	case in.isOutdated() && !d.Manual:
+		d.answerAdopt(in)
+		return // what the others are about is not known
 	}
 	switch d.Action {
 	case Promote, Supersede:
@@ -99,6 +103,7 @@ func (d *Decision) answer(in Input) {
 	d.answerForce(in)
 	d.answerBypass(in)
 	d.answerPromote(in)
+	d.answerAdopt(in)
 	if !d.Action.Promotes() && usedTheWords(in, decided(in.Rollout)) {
 		d.consume(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
@@ -108,6 +113,9 @@ func (d *Decision) answer(in Input) {
 // for this promotion must not be taken for those of the next one.
 func usedUpBy(in Input, d *Decision) []string {
 	keys := []string{v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation, v1alpha1.RetryAnnotation}
+	if in.Rollout.AsksToAdopt() {
+		keys = append(keys, v1alpha1.AdoptAnnotation)
+	}
 	if in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation] == d.Release.Tag {
 		keys = append(keys, v1alpha1.ForceDeployAnnotation)
 	}

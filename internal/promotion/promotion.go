@@ -46,6 +46,7 @@
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
 //	first_unpromoted.go
 //	                  what runs before the first promotion
+//	outdated.go       a history that is older than its targets
 //
 //	How the current promotion is doing:
 //
@@ -188,8 +189,8 @@ const (
 	Promote Action = "Promote"
 	// Supersede the running promotion with the Decision's release.
 	Supersede Action = "Supersede"
-	// Adopt the release that the targets already have: because the history was lost, or
-	// because spec.firstRelease is Applied.
+	// Adopt the release that the targets already have: because the history was lost or is
+	// older, or because spec.firstRelease is Applied.
 	Adopt Action = "Adopt"
 	// StartBake: the release is applied and healthy; the bake clock starts.
 	StartBake Action = "StartBake"
@@ -323,12 +324,12 @@ func Decide(in Input) Decision {
 	return d
 }
 
-// choose fills in the action. In this order it considers: a user's choice, content that
-// Flux deployed without a request, the outcome of the running promotion, a rollback after
-// a failure, and the next promotion.
+// choose fills in the action. In this order it considers: a user's choice, a history that
+// is older than the targets, content that Flux deployed without a request, the outcome of
+// the running promotion, a rollback after a failure, and the next promotion.
 func (d *Decision) choose(in Input) {
 	switch {
-	case d.chooseManually(in), d.chooseMoved(in), d.chooseRetry(in):
+	case d.chooseManually(in), d.chooseOutdated(in), d.chooseMoved(in), d.chooseRetry(in):
 	case len(in.Rollout.Status.History) == 0:
 		d.chooseFirst(in)
 	case in.Rollout.Current().State().Running():

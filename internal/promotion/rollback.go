@@ -262,7 +262,7 @@ func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
 // standing returns what is said of going back.
 func standing(in Input, d *Decision) Rollback {
 	switch current := in.Rollout.Current(); {
-	case !in.Rollout.Spec.RollsBack():
+	case !in.Rollout.Spec.RollsBack() || in.isOutdated():
 	case current.IsRollback():
 		return d.ofRollback(in, current)
 	case isToBeAnswered(in.Rollout):

@@ -351,7 +351,7 @@ func (w *world) loseStatus() {
 	w.memory.pushes, w.memory.manual = len(w.registry), 1
 	w.memory.said = true // it is no longer known which promotion the name was given for
 	for _, object := range w.targets {
-		if object.written {
+		if object.written || object.promotion > 0 {
 			w.memory.lastID = lastID
 		}
 	}

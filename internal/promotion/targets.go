@@ -16,12 +16,14 @@ import (
 type Targets struct {
 	// All of them, sorted by kind, namespace and name.
 	All []Target
-	// Owned are the versions in the fields that the controller's field manager owns. They
-	// are gathered only while the history is empty.
+	// Owned are the versions in the fields that the controller has written: those that its
+	// field manager owns, or else those of targets whose Promotion is known. They are
+	// gathered only while the history is empty.
 	Owned []string
 	// Carried are the versions in the fields of the targets, no matter who set them, each
-	// once. They are gathered only while the history is empty and spec.firstRelease is
-	// Applied. If there is exactly one, the State of each target is about that version.
+	// once. They are gathered only while the targets Outdate the history, or while it is
+	// empty and spec.firstRelease is Applied. In the second case, if there is exactly one,
+	// the State of each target is about that version.
 	Carried []string
 	// Problem is set if targets could not be read.
 	Problem *Problem
@@ -42,6 +44,9 @@ type Target struct {
 	Reason v1alpha1.TargetReason
 	// Message describes the problem and what to do about it; empty while there is none.
 	Message string
+	// Promotion is the id of the history entry for which the controller wrote the target
+	// last; zero if it is not known.
+	Promotion int64
 	// Unset is true if a version field of the target is empty. It is known whenever
 	// Targets.Carried is known.
 	Unset bool

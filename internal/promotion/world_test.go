@@ -92,6 +92,8 @@ type fluxObject struct {
 	delay int
 	// written is true once the controller owns the field.
 	written bool
+	// promotion is the id of the entry that it was written for.
+	promotion int64
 }
 
 // writer evaluates a HealthCheck.
@@ -357,15 +359,33 @@ func (w *world) gather() promotion.Input {
 			seen = applied(object.name)
 			seen.Image, seen.Digest = object.image, object.pulled
 		}
-		in.Targets.All = append(in.Targets.All, seen)
-		if object.written && len(w.rollout.Status.History) == 0 {
-			in.Targets.Owned = append(in.Targets.Owned, object.carries)
+		seen.Promotion = object.promotion
+		if promotion.IsOutdated(w.rollout.Status.History, object.promotion) {
+			seen.State, seen.Reason, seen.Digest = v1alpha1.TargetConflict, v1alpha1.TargetHistoryOutdated, ""
 		}
+		in.Targets.All = append(in.Targets.All, seen)
+	}
+	if len(w.rollout.Status.History) == 0 {
+		in.Targets.Owned = w.owned()
 	}
 	in.Targets.All = in.Compared()
 	in.Quarantines.All = clonesOf(w.cached)
 	in.Metadata = w.ask(in)
 	return in
+}
+
+// owned returns the versions that the controller has written, as far as that is known.
+func (w *world) owned() (owned []string) {
+	isOwn := func(o *fluxObject) bool { return o.written }
+	if !slices.ContainsFunc(w.targets, isOwn) {
+		isOwn = func(o *fluxObject) bool { return o.promotion > 0 }
+	}
+	for _, object := range w.targets {
+		if isOwn(object) {
+			owned = append(owned, object.carries)
+		}
+	}
+	return owned
 }
 
 // windowsAt evaluates schedules as the controller does.
@@ -383,7 +403,8 @@ func windowsAt(schedules map[string]*schedule.Schedule, now time.Time) (all []pr
 // history and the Rollout begins with what already runs, it is the version in their
 // fields, if they agree.
 func (w *world) version(in *promotion.Input) string {
-	if len(w.rollout.Status.History) > 0 || w.rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
+	if len(w.rollout.Status.History) > 0 && !w.isOutdated() ||
+		len(w.rollout.Status.History) == 0 && w.rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
 		return w.current().Version.Tag
 	}
 	for _, object := range w.targets {
@@ -493,12 +514,12 @@ func (w *world) actions(d promotion.Decision) []func() {
 		writes = append(writes, func() { w.consume(d) })
 	}
 	entry := w.rollout.Current()
-	if entry == nil {
+	if entry == nil || w.isOutdated() {
 		return writes
 	}
 	for _, object := range w.targets {
 		if object.carries != entry.Version.Tag {
-			writes = append(writes, func() { w.write(object, entry.Version.Tag) })
+			writes = append(writes, func() { w.write(object, entry) })
 		}
 	}
 	for _, i := range d.Resets {
@@ -543,8 +564,15 @@ func (w *world) scheduled(name string, action v1alpha1.ScheduleAction, zone stri
 	w.schedules[name] = parsed
 }
 
-func (w *world) write(object *fluxObject, tag string) {
-	object.carries, object.written = tag, true
+// isOutdated reports whether a newer promotion than those of the history has written a
+// target.
+func (w *world) isOutdated() bool {
+	return slices.ContainsFunc(w.targets, func(o *fluxObject) bool { return promotion.IsOutdated(w.rollout.Status.History, o.promotion) })
+}
+
+func (w *world) write(object *fluxObject, entry *v1alpha1.DeploymentHistoryEntry) {
+	tag := entry.Version.Tag
+	object.carries, object.written, object.promotion = tag, true, *entry.ID
 	if w.rng != nil {
 		object.delay = w.rng.IntN(4)
 	}

@@ -81,6 +81,10 @@ func Retry() Request { return annotate(v1alpha1.RetryAnnotation, "true", "retry"
 // Unblock lets one automatic promotion go past a failure.
 func Unblock() Request { return annotate(v1alpha1.UnblockFailedAnnotation, "true", "unblock") }
 
+// Adopt makes a history that is older than the targets go on from what they carry, or from
+// the pin.
+func Adopt() Request { return annotate(v1alpha1.AdoptAnnotation, "true", "adopt") }
+
 // What can be withdrawn, and the annotation that requested it.
 var withdrawable = map[string]string{
 	"bypass":  v1alpha1.BypassGatesAnnotation,

@@ -39,6 +39,7 @@ func TestRequestChangesOneThingOfTheRollout(t *testing.T) {
 		"proven":    {request.PromoteProven("1.0.0"), "promote --version 1.0.0", plain(), plain().Annotate(v1alpha1.PromoteAnnotation, "1.0.0")},
 		"past":      {request.PromotePastUpstreams("1.0.0", "why"), "promote --version 1.0.0 --past-gates -m why", plain(), plain().Annotate(bypass, "1.0.0").Annotate(v1alpha1.DeployMessageAnnotation, "why")},
 		"retry":     {request.Retry(), "retry", plain(), plain().Annotate(v1alpha1.RetryAnnotation, "true")},
+		"adopt":     {request.Adopt(), "adopt", plain(), plain().Annotate(v1alpha1.AdoptAnnotation, "true")},
 		"unblock":   {request.Unblock(), "unblock", plain(), plain().Annotate(unblock, "true")},
 		"withdrawn": {withdraw(t, "bypass"), "withdraw bypass", plain().Annotate(force, "1").Annotate(bypass, "1"), plain().Annotate(force, "1")},
 	} {

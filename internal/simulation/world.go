@@ -79,8 +79,9 @@ func (w *world) carryOut(d promotion.Decision) (again bool, err error) {
 // promoted makes the targets wait for Flux, unless they have the release already.
 func (w *world) promoted(d promotion.Decision) {
 	w.in.Targets.Owned, w.in.Targets.Carried = nil, nil
-	if d.Action == promotion.Adopt {
-		return
+	outdated := func(t promotion.Target) bool { return t.Reason == v1alpha1.TargetHistoryOutdated }
+	if d.Action == promotion.Adopt && !slices.ContainsFunc(w.in.Targets.All, outdated) {
+		return // their state is about it already
 	}
 	for i := range w.in.Targets.All {
 		w.in.Targets.All[i].State, w.in.Targets.All[i].Digest = v1alpha1.TargetPending, ""

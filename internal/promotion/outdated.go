@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// A promotion is recorded before any target is written, and each write of a target carries
+// the id of its entry. So a target that carries a higher id than the history shows that an
+// old status was restored. What such a history names is not what should run: to follow it
+// would take the targets back, past everything that has been decided since.
+
+// IsOutdated reports whether a history does not have the promotion that has written a
+// target last, because it is older. An empty history is not old, but new or lost.
+func IsOutdated(history []v1alpha1.DeploymentHistoryEntry, promotion int64) bool {
+	return len(history) > 0 && promotion > highestID(history)
+}
+
+// highestID returns the highest id in a history. It ignores an id that cannot be
+// incremented, because only a mistake can have written it.
+func highestID(history []v1alpha1.DeploymentHistoryEntry) int64 {
+	var highest int64
+	for i := range history {
+		if id := idOrZero(&history[i]); id < math.MaxInt64 {
+			highest = max(highest, id)
+		}
+	}
+	return highest
+}
+
+// Newest returns the target that the newest promotion has written; nil if it is not known
+// which promotion has written any of them.
+func (t Targets) Newest() *Target {
+	var newest *Target
+	for i := range t.All {
+		if id := t.All[i].Promotion; id > 0 && (newest == nil || id > newest.Promotion) {
+			newest = &t.All[i]
+		}
+	}
+	return newest
+}
+
+// promotion returns the id of the newest promotion that has written a target; zero if it is
+// not known.
+func (t Targets) promotion() int64 {
+	if newest := t.Newest(); newest != nil {
+		return newest.Promotion
+	}
+	return 0
+}
+
+// Outdate reports whether a newer promotion than those of a history has written one of the
+// targets. Then nothing may be written to any of them.
+func (t Targets) Outdate(history []v1alpha1.DeploymentHistoryEntry) bool {
+	return IsOutdated(history, t.promotion())
+}
+
+func (in Input) isOutdated() bool { return in.Targets.Outdate(in.Rollout.Status.History) }
+
+// chooseOutdated adopts what the targets carry, if a user requests it. Otherwise nothing
+// happens while the history is outdated: what it says of the current promotion is about
+// another one.
+func (d *Decision) chooseOutdated(in Input) bool {
+	if !in.isOutdated() {
+		return false
+	}
+	switch carried := in.adoptable(); {
+	case d.Problem != nil: // a choice of a user comes first, and has to be corrected
+	case carried != "" && in.Rollout.AsksToAdopt():
+		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, known(d.Ledger, carried)
+		d.Reason = v1alpha1.ReleaseAdoptedReason
+		d.Message = "requested with " + v1alpha1.AdoptAnnotation + "; the targets carry this version"
+	default:
+		d.Problem = in.historyOutdated()
+	}
+	return true
+}
+
+// isFollowed reports whether the version that a user has chosen is the current one. If the
+// history is outdated, the choice may have been restored together with it, and so is no new
+// one until the user confirms it.
+func (in Input) isFollowed(wanted string) bool {
+	confirmed := in.isOutdated() && in.Rollout.AsksToAdopt()
+	return in.runsTag(wanted) && !confirmed
+}
+
+// adoptable returns the version that all targets carry; empty if they carry different ones,
+// or one that cannot be a tag.
+func (in Input) adoptable() string {
+	if carried := in.Targets.Carried; len(carried) == 1 && IsTag(carried[0]) {
+		return carried[0]
+	}
+	return ""
+}
+
+// historyOutdated says that the history is older than the targets, and what a user can do.
+func (in Input) historyOutdated() *Problem {
+	newest, current := in.Targets.Newest(), in.Rollout.Current()
+	return &Problem{
+		Reason: v1alpha1.HistoryOutdatedReason,
+		Message: fmt.Sprintf("the history ends with %s, but promotion #%d has written %s, and the targets carry %s: "+
+			"an old status was restored, so nothing is written; %s",
+			nameOf(current), newest.Promotion, newest, listOf(in.Targets.Carried), in.waysOut()),
+	}
+}
+
+func listOf(versions []string) string {
+	if len(versions) == 0 {
+		return "no version"
+	}
+	shown := slices.Clone(versions)
+	for i, version := range shown {
+		if !IsTag(version) {
+			shown[i] = quote(version)
+		}
+	}
+	return truncate.List(shown)
+}
+
+// waysOut says how to go on.
+func (in Input) waysOut() string {
+	adopt := fmt.Sprintf(`annotate the Rollout with %s: "true" to `, v1alpha1.AdoptAnnotation)
+	switch pinned := in.Rollout.Pinned(); {
+	case pinned != "" && pinned == in.Rollout.Current().Version.Tag:
+		return fmt.Sprintf("%sdeploy %s, which spec.wantedVersion pins as it did then, or pin another version", adopt, pinned)
+	case in.adoptable() == "":
+		return "set spec.wantedVersion to the right one"
+	}
+	return fmt.Sprintf("%sgo on from %s, or set spec.wantedVersion", adopt, in.adoptable())
+}
+
+// historyUpToDate checks that no newer promotion than those of the history has written the
+// targets.
+func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *Hold {
+	if !in.isOutdated() {
+		return nil
+	}
+	return &Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}
+}
+
+// answerAdopt answers a request to adopt what the targets carry. While the history is
+// outdated, the request stays until it can be followed.
+func (d *Decision) answerAdopt(in Input) {
+	switch value, asked := in.Rollout.Annotations[v1alpha1.AdoptAnnotation]; {
+	case !asked:
+	case value != "true" && d.Declined == nil:
+		d.Declined = &Problem{
+			Reason:  v1alpha1.InvalidRequestReason,
+			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.AdoptAnnotation, quote(value)),
+		}
+	case value != "true", in.isOutdated() && d.Action != Adopt:
+	default:
+		d.consume(in, v1alpha1.AdoptAnnotation)
+		if d.Action != Adopt && !hasAdopted(in.Rollout.Current()) {
+			d.decline(v1alpha1.AdoptNotNeededReason, "there is nothing to adopt: the history is not older than the targets")
+		}
+	}
+}
+
+// hasAdopted reports whether the current promotion is an adoption, if the controller died
+// before it could remove the annotation. Such a request is not reported as unnecessary.
+func hasAdopted(current *v1alpha1.DeploymentHistoryEntry) bool {
+	return current.State().Running() && current.Grounds == v1alpha1.GroundsAdopted
+}
