@@ -200,7 +200,7 @@ func driven(k *kustomizev1.Kustomization) map[string]string {
 }
 
 // trimMetadata keeps the identity of an object of Flux, and the annotations that name
-// Rollouts.
+// Rollouts, or their promotions.
 func trimMetadata(o client.Object) {
 	trimKind(o)
 	o.SetLabels(nil)
@@ -220,7 +220,7 @@ func trimMetadata(o client.Object) {
 }
 
 func isReadAnnotation(key string) bool {
-	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation ||
+	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation || targets.IsPromotion(key) ||
 		strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) || strings.HasPrefix(key, v1alpha1.ValuesAnnotationPrefix)
 }
 

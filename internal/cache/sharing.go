@@ -16,6 +16,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
 // words are the values that thousands of cached objects have in common: reasons and many
@@ -122,10 +123,13 @@ func (w *words) oneSet(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 }
 
 // shareKeys assigns every value again, because the assignment also replaces the stored
-// key.
+// key. A key with the name of a Rollout is in its targets alone, and would take the place
+// of one that thousands have.
 func (w *words) shareKeys(m map[string]string) {
 	for key, value := range m {
-		m[one(w, key)] = value
+		if !targets.IsPromotion(key) {
+			m[one(w, key)] = value
+		}
 	}
 }
 

@@ -115,7 +115,7 @@ func (s *Snapshot) version() string {
 	switch current := s.Rollout.Current(); {
 	case current != nil:
 		return current.Version.Tag
-	case len(s.Targets.Carried) == 1:
+	case len(s.Targets.Carried) == 1: // of a history that is empty
 		return s.Targets.Carried[0]
 	}
 	return ""
@@ -123,26 +123,78 @@ func (s *Snapshot) version() string {
 
 // gatherUnrecorded reads, while there is no history, which versions the targets have:
 // those written by the controller and, with spec.firstRelease Applied, those written by
-// anyone. It reads past the caches, because a history must not begin with an old copy.
-// That happens once in a Rollout's life.
+// anyone. While the history is outdated, it reads the latter. What may become an entry of
+// the history is read past the caches, because it must not come from an old copy. That
+// happens once in a Rollout's life, and whenever an old status was restored.
 func (g Gatherer) gatherUnrecorded(ctx context.Context, s *Snapshot) error {
-	if len(s.Rollout.Status.History) > 0 {
+	isOutdated := s.isOutdated()
+	if len(s.Rollout.Status.History) > 0 && !isOutdated {
 		return nil
 	}
-	for _, t := range s.Found {
+	found := s.Found
+	if !isOutdated || s.Rollout.AsksToAdopt() {
+		live, err := g.live(ctx, found)
+		if err != nil {
+			return err
+		}
+		found = live
+	}
+	if !isOutdated {
+		s.Targets.Owned = written(found, s.Rollout.Name)
+	}
+	if isOutdated || s.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied {
+		s.Targets.Carried = carried(found)
+	}
+	return nil
+}
+
+// live reads targets past the caches, without deleted ones.
+func (g Gatherer) live(ctx context.Context, found []targets.Target) ([]targets.Target, error) {
+	var all []targets.Target
+	for _, t := range found {
 		live, err := t.Live(ctx, g.Live)
 		switch {
 		case apierrors.IsNotFound(err):
-			continue
 		case err != nil:
-			return err
-		}
-		s.Targets.Owned = append(s.Targets.Owned, live.Owned()...)
-		if s.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied {
-			s.Targets.Carried = append(s.Targets.Carried, live.Versions()...)
+			return nil, err //nolint:wrapcheck // it names the target
+		default:
+			all = append(all, live)
 		}
 	}
-	slices.Sort(s.Targets.Carried)
-	s.Targets.Carried = slices.Compact(s.Targets.Carried)
-	return nil
+	return all, nil
+}
+
+// written returns the versions that the controller has written: those that its field
+// manager owns. If it owns none, as after a restore by another tool, they are those of the
+// targets that have the id of a promotion.
+func written(found []targets.Target, rollout string) []string {
+	var owned, promoted []string
+	for _, t := range found {
+		owned = append(owned, t.Owned()...)
+		if targets.PromotionOf(t.Object(), rollout) > 0 {
+			promoted = append(promoted, t.Versions()...)
+		}
+	}
+	if len(owned) == 0 {
+		return promoted
+	}
+	return owned
+}
+
+// carried returns the versions of targets, each once.
+func carried(found []targets.Target) []string {
+	var versions []string
+	for _, t := range found {
+		versions = append(versions, t.Versions()...)
+	}
+	slices.Sort(versions)
+	return slices.Compact(versions)
+}
+
+// isOutdated reports whether a newer promotion than those of the history has written a
+// target.
+func (s *Snapshot) isOutdated() bool {
+	return slices.ContainsFunc(s.Found, func(t targets.Target) bool {
+		return promotion.IsOutdated(s.Rollout.Status.History, targets.PromotionOf(t.Object(), s.Rollout.Name))
+	})
 }

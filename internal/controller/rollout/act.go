@@ -21,10 +21,10 @@ import (
 
 // act makes the cluster follow the history. It writes the version of the newest entry to
 // every target and resets the HealthChecks that must report again. It runs in every pass:
-// a crash, a target annotated later and a target changed by hand are the same case.
+// a crash, a target annotated later and a target changed by hand are the same case. A
+// history that is older than a target is not followed.
 func (r *Reconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, recorded bool) error {
-	current := rollout.Current()
-	if current == nil {
+	if rollout.Current() == nil || s.Targets.Outdate(rollout.Status.History) {
 		return nil
 	}
 	if d.Action.Promotes() {
@@ -94,7 +94,7 @@ func (r *Reconciler) accepted(rollout *v1alpha1.Rollout, t targets.Target) {
 // write brings one target to the current version. A deleted target needs no write.
 func (r *Reconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, d promotion.Decision) error {
 	current := rollout.Current()
-	err := t.Write(ctx, r.Client, current.Version.Tag, r.Now())
+	err := t.Write(ctx, r.Client, rollout.Name, current, r.Now())
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -237,11 +237,15 @@ func (r report) targetsApplied() metav1.Condition {
 	return metav1.Condition{Type: v1alpha1.TargetsAppliedCondition, Status: status, Reason: reason, Message: truncate.Message(message)}
 }
 
-// conflictReason returns DigestMismatchReason if every conflict is only content other
-// than the release, and otherwise TargetConflictReason.
+// conflictReason returns HistoryOutdatedReason if a target shows that, and
+// DigestMismatchReason if every conflict is only content other than the release. Otherwise
+// it returns TargetConflictReason.
 func (r report) conflictReason() string {
 	other := func(t promotion.Target) bool { return t.State == v1alpha1.TargetConflict && !t.Mismatch }
-	if slices.ContainsFunc(r.Targets.All, other) {
+	switch {
+	case r.Targets.Outdate(r.status.History):
+		return v1alpha1.HistoryOutdatedReason
+	case slices.ContainsFunc(r.Targets.All, other):
 		return v1alpha1.TargetConflictReason
 	}
 	return v1alpha1.DigestMismatchReason

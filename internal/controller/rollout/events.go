@@ -307,6 +307,7 @@ var errorReasons = map[string]bool{
 	v1alpha1.DigestMismatchReason:       true,
 	v1alpha1.TagMovedReason:             true,
 	v1alpha1.TargetsDisagreeReason:      true,
+	v1alpha1.HistoryOutdatedReason:      true,
 	v1alpha1.FirstReleaseUnknownReason:  true,
 	v1alpha1.NotPromotedReason:          true,
 	v1alpha1.InvalidScheduleReason:      true,
@@ -344,9 +345,10 @@ func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
 		return c.Type == v1alpha1.StalledCondition
 	case v1alpha1.InvalidSelectorReason:
 		return c.Type == v1alpha1.DeploymentBlockedCondition
-	case v1alpha1.AccessDeniedReason:
+	case v1alpha1.AccessDeniedReason, v1alpha1.HistoryOutdatedReason:
 		return c.Type != v1alpha1.StalledCondition
 	case v1alpha1.RetryNotNeededReason, v1alpha1.ForceDeployNotNeededReason, v1alpha1.UnblockNotNeededReason, v1alpha1.BypassNotNeededReason,
+		v1alpha1.AdoptNotNeededReason,
 		environmentsv1.PromoteNotNeededReason:
 		return true // emitted for each request, once it is removed
 	case v1alpha1.UnhealthyHealthChecksReason:

@@ -120,7 +120,7 @@ func (r report) stalling() *promotion.Problem {
 }
 
 // conflicts contains the reasons for which targets cannot apply the version.
-var conflicts = []string{v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason}
+var conflicts = []string{v1alpha1.TargetConflictReason, v1alpha1.DigestMismatchReason, v1alpha1.HistoryOutdatedReason}
 
 // condition returns a condition as it was stored or set in this pass, or the zero
 // condition. Nothing but conditions may depend on it.

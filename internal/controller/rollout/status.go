@@ -111,7 +111,7 @@ func setRegistryMetadata(r report) {
 // unproven returns the status of a target that was just given a release: its report is
 // about the release before, except a conflict that affects every release.
 func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
-	if seen.State != v1alpha1.TargetConflict || seen.Mismatch {
+	if seen.State != v1alpha1.TargetConflict || seen.Mismatch || seen.Reason == v1alpha1.TargetHistoryOutdated {
 		next.State, next.Reason, next.Message = v1alpha1.TargetPending, "", ""
 	}
 	return next

@@ -178,13 +178,13 @@ func TestKeyWhoseAnnotationIsRemovedIsRelinquishedAsItIs(t *testing.T) {
 	s.Change(&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, annotate("MORE", "shop"))
 	s.deploy("shop")
 	_, kustomization := s.shopTargets()
-	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, "spec.postBuild.substitute.VERSION", "spec.postBuild.substitute.MORE"))
+	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, promotionField("shop"), "spec.postBuild.substitute.VERSION", "spec.postBuild.substitute.MORE"))
 
 	s.Change(kustomization, annotate("MORE", ""))
 	_, before := s.shopTargets()
 	s.deploy("shop")
 	_, kustomization = s.shopTargets()
-	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, "spec.postBuild.substitute.VERSION"))
+	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, promotionField("shop"), "spec.postBuild.substitute.VERSION"))
 	s.Expect(kustomization.Spec).To(Equal(before.Spec), "nothing is deleted")
 	s.Expect(kustomization.Generation).To(Equal(before.Generation))
 
@@ -204,7 +204,7 @@ func TestKeyThatChangesItsRolloutFollowsTheOtherOne(t *testing.T) {
 	s.deploy("cart")
 	s.Expect(s.carried("shop")["VERSION"]).To(Equal("2.0.0"))
 	_, kustomization := s.shopTargets()
-	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, "spec.postBuild.substitute.VERSION"))
+	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, promotionField("cart"), "spec.postBuild.substitute.VERSION"))
 }
 
 // annotate sets from which Rollout a variable is taken; empty removes it.

@@ -96,7 +96,7 @@ func TestKustomizationCarriesVariablesOfSeveralRollouts(t *testing.T) {
 
 	k := &kustomizev1.Kustomization{}
 	s.Expect(s.Get(s.Ctx, s.Key("shop"), k)).To(Succeed())
-	s.Expect(ownedFields(k)).To(ConsistOf(requestField,
+	s.Expect(ownedFields(k)).To(ConsistOf(requestField, promotionField("shop"), promotionField("cart"),
 		"spec.postBuild.substitute.SHOP", "spec.postBuild.substitute.SHOP_AGAIN", "spec.postBuild.substitute.CART"))
 }
 
@@ -129,9 +129,14 @@ func TestTargetKeepsEveryFieldButOurs(t *testing.T) {
 	s.Expect(s.Get(s.Ctx, s.Key("shop"), repository)).To(Succeed())
 	s.Expect(s.Get(s.Ctx, s.Key("shop"), kustomization)).To(Succeed())
 
-	s.Expect(ownedFields(repository)).To(ConsistOf(requestField, "spec.ref.tag"))
-	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, "spec.postBuild.substitute.VERSION"))
+	s.Expect(ownedFields(repository)).To(ConsistOf(requestField, promotionField("shop"), "spec.ref.tag"))
+	s.Expect(ownedFields(kustomization)).To(ConsistOf(requestField, promotionField("shop"), "spec.postBuild.substitute.VERSION"))
 	s.Expect(ownedFields(s.rollout("shop"))).To(BeEmpty())
+}
+
+// promotionField is the field with the id of a Rollout's promotion.
+func promotionField(rollout string) string {
+	return "metadata.annotations." + v1alpha1.PromotionAnnotationPrefix + rollout
 }
 
 // requestField is the field by which each write asks Flux to reconcile.

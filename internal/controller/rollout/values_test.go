@@ -106,7 +106,7 @@ func TestReleaseIsWrittenIntoAValue(t *testing.T) {
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 	s.Expect(s.rollout("shop").Status.Targets).To(Equal([]v1alpha1.TargetStatus{
 		{Kind: "HelmRelease", Namespace: s.Namespace, Name: "shop", Version: "1.0.0", State: v1alpha1.TargetApplied}}))
-	s.Expect(ownedFields(s.helmRelease("shop"))).To(ConsistOf(requestField, "spec.values.image.tag"))
+	s.Expect(ownedFields(s.helmRelease("shop"))).To(ConsistOf(requestField, promotionField("shop"), "spec.values.image.tag"))
 
 	s.release("shop", "1.1.0")
 	s.Wire.Forget()
@@ -138,11 +138,11 @@ func TestEachValueHasItsOwner(t *testing.T) {
 	s.appliesAs("somebody", gitSetsOtherValues, nil)
 	s.Expect(s.values()).To(MatchJSON(`{"web":{"image":{"tag":"1.0.0"}},"image":{"name":"shop"},"replicas":3}`))
 	h := s.helmRelease("shop")
-	s.Expect(ownedFields(h)).To(ConsistOf(requestField, "spec.values.web.image.tag"))
+	s.Expect(ownedFields(h)).To(ConsistOf(requestField, promotionField("shop"), "spec.values.web.image.tag"))
 	for _, entry := range h.ManagedFields {
 		if entry.Manager == "rollout-controller" {
 			s.Expect(entry.FieldsV1.GetRawString()).To(MatchJSON(`{
-				"f:metadata":{"f:annotations":{"f:reconcile.fluxcd.io/requestedAt":{}}},
+				"f:metadata":{"f:annotations":{"f:promotion.rollout.kuberik.com/shop":{},"f:reconcile.fluxcd.io/requestedAt":{}}},
 				"f:spec":{"f:values":{".":{},"f:web":{".":{},"f:image":{".":{},"f:tag":{}}}}}}`))
 		}
 		if entry.Manager == "somebody" {
@@ -160,7 +160,7 @@ func TestHelmReleaseCarriesValuesOfSeveralRollouts(t *testing.T) {
 	s.rest("cart")
 	s.Expect(s.values()).To(MatchJSON(`{"image":{"name":"shop","tag":"1.0.0"},"version":"1.0.0","cart":{"tag":"2.0.0"},"replicas":3}`))
 	s.Expect(s.history("cart")).To(Equal([]promoted{{ID: 1, Tag: "2.0.0", State: v1alpha1.BakeSucceeded}}))
-	s.Expect(ownedFields(s.helmRelease("shop"))).To(ConsistOf(requestField,
+	s.Expect(ownedFields(s.helmRelease("shop"))).To(ConsistOf(requestField, promotionField("shop"), promotionField("cart"),
 		"spec.values.image.tag", "spec.values.version", "spec.values.cart.tag"))
 
 	s.Change(s.helmRelease("shop"), annotateValue("version", ""))
@@ -168,7 +168,7 @@ func TestHelmReleaseCarriesValuesOfSeveralRollouts(t *testing.T) {
 	s.rest("shop")
 	s.rest("cart")
 	after := s.helmRelease("shop")
-	s.Expect(ownedFields(after)).To(ConsistOf(requestField, "spec.values.image.tag", "spec.values.cart.tag"))
+	s.Expect(ownedFields(after)).To(ConsistOf(requestField, promotionField("shop"), promotionField("cart"), "spec.values.image.tag", "spec.values.cart.tag"))
 	s.Expect(after.Spec).To(Equal(before.Spec), "nothing is deleted")
 	s.Expect(after.Generation).To(Equal(before.Generation))
 	s.release("shop", "1.1.0")
@@ -197,7 +197,7 @@ func annotateValue(path, rollout string) func(client.Object) {
 func TestLastValueOfAConsumerIsRelinquished(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeHelmRelease("shop").DrivenBy("shop", "image.tag").Obj())...)
 	s.rest("shop")
-	s.Expect(ownedFields(s.helmRelease("shop"))).To(ConsistOf(requestField, "spec.values.image.tag"))
+	s.Expect(ownedFields(s.helmRelease("shop"))).To(ConsistOf(requestField, promotionField("shop"), "spec.values.image.tag"))
 	s.Change(s.helmRelease("shop"), annotateValue("image.tag", ""))
 	s.rest("shop")
 	s.Expect(s.helmRelease("shop").ManagedFields).NotTo(ContainElement(HaveField("Manager", "rollout-controller")))

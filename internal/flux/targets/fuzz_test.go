@@ -125,7 +125,7 @@ func patchOf(t *testing.T, target targets.Target) any {
 		},
 	})
 	g := NewWithT(t)
-	g.Expect(target.Write(t.Context(), c, "1.1.0", fixture.Noon)).To(Succeed())
+	g.Expect(target.Write(t.Context(), c, "shop", promoted(), fixture.Noon)).To(Succeed())
 	sent := struct{ Spec struct{ Values any } }{}
 	g.Expect(json.Unmarshal(body, &sent)).To(Succeed())
 	return sent.Spec.Values

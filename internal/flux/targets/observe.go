@@ -25,7 +25,10 @@ import (
 // object has not processed yet.
 func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
 	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), Image: t.image()}
+	seen.Promotion = PromotionOf(t.Object(), rollout.Name)
 	switch {
+	case promotion.IsOutdated(rollout.Status.History, seen.Promotion):
+		seen = outdates(seen.Promotion).into(seen)
 	case version != "" && !promotion.IsTag(version):
 		seen = invalidVersion(version).into(seen)
 	case t.isDeleting():
@@ -50,6 +53,10 @@ func (t Target) image() string {
 		return ""
 	}
 	return imagename.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
+}
+
+func outdates(promotion int64) observation {
+	return conflict(v1alpha1.TargetHistoryOutdated, "was written by promotion #%d, which the history does not have", promotion)
 }
 
 func invalidVersion(version string) observation {

@@ -33,14 +33,14 @@ func variablePath(variable string) fieldpath.Path {
 	return fieldpath.MakePathOrDie("spec", "postBuild", "substitute", variable)
 }
 
-// KeepOwnFields removes the fields of other managers from an object's managedFields. The
-// few bytes that remain show, without a request, whether the controller, or an earlier
-// one, owns more than it should.
+// KeepOwnFields removes the fields of other managers from an object's managedFields, and
+// the ids of promotions. The few bytes that remain show, without a request, whether the
+// controller, or an earlier one, owns more than it should.
 func KeepOwnFields(object metav1.Object) {
 	var own []metav1.ManagedFieldsEntry
 	for _, entry := range object.GetManagedFields() {
 		if isOwn(entry) {
-			own = append(own, entry)
+			own = append(own, withoutPromotions(entry))
 		}
 	}
 	object.SetManagedFields(own)
@@ -130,22 +130,30 @@ func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool)
 }
 
 // annotated returns the fields that annotations assign to any Rollout, and the maps
-// around them. It includes the reconcile request that each write adds.
+// around them. It includes the annotations that each write adds.
 func (t Target) annotated() *fieldpath.Set {
+	annotated := t.annotatedSpec()
+	for _, rollout := range t.rollouts() {
+		annotated.Insert(annotationsPath)
+		annotated.Insert(requestPath)
+		annotated.Insert(promotionPath(rollout))
+	}
+	return annotated
+}
+
+func (t Target) annotatedSpec() *fieldpath.Set {
 	switch {
 	case t.HelmRelease != nil:
 		return annotatedValues(t.HelmRelease)
 	case t.Repository != nil && RolloutOf(t.Repository) == "":
 		return fieldpath.NewSet()
 	case t.Repository != nil:
-		return fieldpath.NewSet(refPath, tagPath, annotationsPath, requestPath)
+		return fieldpath.NewSet(refPath, tagPath)
 	}
 	annotated := fieldpath.NewSet(postBuildPath, substitutePath)
 	for key := range t.Kustomization.GetAnnotations() {
 		if variable, ok := VariableOf(key); ok {
 			annotated.Insert(variablePath(variable))
-			annotated.Insert(annotationsPath)
-			annotated.Insert(requestPath)
 		}
 	}
 	return annotated

@@ -76,9 +76,8 @@ func valuePath(path string) fieldpath.Path {
 	return full
 }
 
-// annotatedValues returns the values that annotations assign to any Rollout, the maps
-// around them, and the reconcile request that each write adds. It is empty without such
-// an annotation.
+// annotatedValues returns the values that annotations assign to any Rollout, and the maps
+// around them. It is empty without such an annotation.
 func annotatedValues(release client.Object) *fieldpath.Set {
 	annotated := fieldpath.NewSet()
 	for _, path := range pathsOfAll(release) {
@@ -86,8 +85,6 @@ func annotatedValues(release client.Object) *fieldpath.Set {
 		for depth := 2; depth <= len(full); depth++ {
 			annotated.Insert(full[:depth])
 		}
-		annotated.Insert(annotationsPath)
-		annotated.Insert(requestPath)
 	}
 	return annotated
 }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
@@ -38,22 +39,23 @@ func (t Target) Writable(version string) bool {
 	return true
 }
 
-// Write sets only the fields of the target that belong to the Rollout. It is a merge
+// Write sets only the fields of the target that belong to the Rollout, to the version of a
+// history entry. It is a merge
 // patch with the resourceVersion that was read. It keeps no record that could remove the
 // keys of other Rollouts, does not recreate an object that was just deleted, and fails
 // with a conflict if the object has changed since. It requests only metadata in the
 // response, and sets the resourceVersion of the target's object from it. All other
 // changes arrive with the watch.
 //
-// The write also requests a reconcile, at the given time. With that request, the status
-// that Flux reports shows whether Flux knows about the write.
-func (t Target) Write(ctx context.Context, c client.Client, version string, at time.Time) error {
+// The write also requests a reconcile, at the given time, and keeps the id of the entry.
+// With the request, the status that Flux reports shows whether Flux knows about the write.
+// With the id, an old history is recognised later.
+func (t Target) Write(ctx context.Context, c client.Client, rollout string, entry *v1alpha1.DeploymentHistoryEntry, at time.Time) error {
+	annotations := t.promotionPatch(rollout, entry)
+	annotations[meta.ReconcileRequestAnnotation] = at.UTC().Format(time.RFC3339Nano)
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{
-			"resourceVersion": t.Object().GetResourceVersion(),
-			"annotations":     map[string]any{meta.ReconcileRequestAnnotation: at.UTC().Format(time.RFC3339Nano)},
-		},
-		"spec": t.patch(version),
+		"metadata": map[string]any{"resourceVersion": t.Object().GetResourceVersion(), "annotations": annotations},
+		"spec":     t.patch(entry.Version.Tag),
 	})
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)

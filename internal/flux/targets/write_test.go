@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -37,6 +38,12 @@ type sent struct {
 	FieldManager string
 }
 
+// promoted returns the history entry #7, with version 1.1.0.
+func promoted() *v1alpha1.DeploymentHistoryEntry {
+	entry := fixture.MakeEntry("1.1.0").ID(7).Obj()
+	return &entry
+}
+
 func TestExactlyOurFieldsAreSent(t *testing.T) {
 	for name, tt := range map[string]struct {
 		target targets.Target
@@ -44,26 +51,26 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 	}{
 		"the tag of a repository": {
 			target: repository(fixture.MakeRepository("web").Tag("1.0.0")),
-			want:   `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"ref":{"tag":"1.1.0"}}}`,
+			want:   `{"metadata":{"annotations":{"promotion.rollout.kuberik.com/shop":"7","reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"ref":{"tag":"1.1.0"}}}`,
 		},
 		"the substitutes of a Kustomization, without those of others": {
 			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "B").DrivenBy("shop", "A").
 				DrivenBy("cart", "CART").Substitute("TIER", "gold")),
-			want: `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0","B":"1.1.0"}}}}`,
+			want: `{"metadata":{"annotations":{"promotion.rollout.kuberik.com/shop":"7","reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0","B":"1.1.0"}}}}`,
 		},
 		"no substitute that Flux does not accept": {
 			target: kustomization(fixture.MakeKustomization("web").DrivenBy("shop", "A").DrivenBy("shop", "MY-VAR")),
-			want:   `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0"}}}}`,
+			want:   `{"metadata":{"annotations":{"promotion.rollout.kuberik.com/shop":"7","reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},"spec":{"postBuild":{"substitute":{"A":"1.1.0"}}}}`,
 		},
 		"the values of a HelmRelease, without those of others": {
 			target: helmRelease(web().DrivenBy("shop", "web.image.tag").DrivenBy("shop", "version").DrivenBy("shop", "web.tag").
 				DrivenBy("cart", "cart.tag").Values(`{"web":{"name":"web"},"replicas":3}`)),
-			want: `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},` +
+			want: `{"metadata":{"annotations":{"promotion.rollout.kuberik.com/shop":"7","reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},` +
 				`"spec":{"values":{"version":"1.1.0","web":{"image":{"tag":"1.1.0"},"tag":"1.1.0"}}}}`,
 		},
 		"no value without a path": {
 			target: helmRelease(web().DrivenBy("shop", "tag").DrivenBy("shop", "a..b")),
-			want: `{"metadata":{"annotations":{"reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},` +
+			want: `{"metadata":{"annotations":{"promotion.rollout.kuberik.com/shop":"7","reconcile.fluxcd.io/requestedAt":"2026-03-02T12:00:00Z"},"resourceVersion":"999"},` +
 				`"spec":{"values":{"tag":"1.1.0"}}}`,
 		},
 	} {
@@ -78,7 +85,7 @@ func TestExactlyOurFieldsAreSent(t *testing.T) {
 				},
 			})
 			tt.target.Object().SetResourceVersion("999")
-			g.Expect(tt.target.Write(t.Context(), c, "1.1.0", fixture.Noon)).To(Succeed())
+			g.Expect(tt.target.Write(t.Context(), c, "shop", promoted(), fixture.Noon)).To(Succeed())
 			g.Expect(got).To(Equal(sent{types.MergePatchType, tt.want, "rollout-controller"}))
 		})
 	}
@@ -91,7 +98,7 @@ func TestWriteTakesTheVersionOfTheObject(t *testing.T) {
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, web.Repository)).To(Succeed())
 	before := web.Repository.ResourceVersion
 
-	g.Expect(web.Write(t.Context(), c, "1.1.0", fixture.Noon)).To(Succeed())
+	g.Expect(web.Write(t.Context(), c, "shop", promoted(), fixture.Noon)).To(Succeed())
 	g.Expect(web.Repository.ResourceVersion).NotTo(Equal(before))
 	now := &sourcev1.OCIRepository{}
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, now)).To(Succeed())
@@ -104,11 +111,11 @@ func TestWriteOnWhatHasChangedOrIsGoneFails(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	stale := repository(fixture.MakeRepository("web").Tag("1.0.0"))
 	stale.Repository.ResourceVersion = "1"
-	g.Expect(apierrors.IsConflict(stale.Write(t.Context(), c, "1.1.0", fixture.Noon))).To(BeTrue())
+	g.Expect(apierrors.IsConflict(stale.Write(t.Context(), c, "shop", promoted(), fixture.Noon))).To(BeTrue())
 
 	lost := repository(fixture.MakeRepository("lost"))
 	lost.Repository.ResourceVersion = "1"
-	err := lost.Write(t.Context(), c, "1.1.0", fixture.Noon)
+	err := lost.Write(t.Context(), c, "shop", promoted(), fixture.Noon)
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	g.Expect(err).To(MatchError(HavePrefix("patch OCIRepository shop-prod/lost: ")))
 }
