@@ -9,7 +9,8 @@ import (
 )
 
 // LostConsumers returns the OCIRepositories that nothing is known to apply any more, while
-// the status still has what applied them for the current release.
+// the status still has what applied them for the current release. It returns them once:
+// the status that follows shows that the last consumer is being deleted, or gone.
 func (in Input) LostConsumers() []Target {
 	current := in.Rollout.Current()
 	if current == nil || in.Targets.Problem != nil || !in.lostConsumer(current.Version.Tag) {
@@ -25,13 +26,18 @@ func (in Input) LostConsumers() []Target {
 	return lost
 }
 
-// lostConsumer reports whether the status has a target for a version that is none any
-// more. The status does not say which OCIRepository it applied.
+// lostConsumer reports whether the status has a target for a version that is none any more,
+// or whose deletion has begun. The status does not say which OCIRepository it applied.
 func (in Input) lostConsumer(version string) bool {
 	return slices.ContainsFunc(in.Rollout.Status.Targets, func(was v1alpha1.TargetStatus) bool {
-		return was.Version == version && was.Kind != repositoryKind && !slices.ContainsFunc(in.Targets.All, func(t Target) bool {
-			return t.Kind == was.Kind && t.Namespace == was.Namespace && t.Name == was.Name
-		})
+		return was.Version == version && was.Kind != repositoryKind && was.Reason != v1alpha1.TargetDeleting && !in.Targets.keep(was)
+	})
+}
+
+// keep reports whether a target of the status is still one, and is to stay.
+func (t Targets) keep(was v1alpha1.TargetStatus) bool {
+	return slices.ContainsFunc(t.All, func(now Target) bool {
+		return now.Kind == was.Kind && now.Namespace == was.Namespace && now.Name == was.Name && now.Reason != v1alpha1.TargetDeleting
 	})
 }
 

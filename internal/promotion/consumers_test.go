@@ -15,6 +15,8 @@ func TestLastConsumerThatIsGoneIsNoticedOnce(t *testing.T) {
 		return v1alpha1.TargetStatus{Kind: kind, Namespace: fixture.Namespace, Name: name, Version: version, State: v1alpha1.TargetApplied, Reason: reason}
 	}
 	web, apps := stored("OCIRepository", "web", "1.0.0", ""), stored("Kustomization", "apps", "1.0.0", "")
+	goes, deleting := stored("Kustomization", "apps", "1.0.0", v1alpha1.TargetDeleting), pending("apps")
+	deleting.Reason = v1alpha1.TargetDeleting
 	for name, tt := range map[string]struct {
 		before []v1alpha1.TargetStatus
 		now    []promotion.Target
@@ -25,8 +27,14 @@ func TestLastConsumerThatIsGoneIsNoticedOnce(t *testing.T) {
 		},
 		"it is there":    {[]v1alpha1.TargetStatus{apps, web}, []promotion.Target{applied("apps")}, nil},
 		"there was none": {[]v1alpha1.TargetStatus{web}, []promotion.Target{pulledOnly("web")}, nil},
-		"it is still being deleted": {
-			[]v1alpha1.TargetStatus{apps, web}, []promotion.Target{pending("apps"), pulledOnly("web")}, nil,
+		"its deletion begins": {
+			[]v1alpha1.TargetStatus{apps, web}, []promotion.Target{deleting, pulledOnly("web")}, []string{"OCIRepository shop-prod/web"},
+		},
+		"its deletion goes on": {
+			[]v1alpha1.TargetStatus{goes, web}, []promotion.Target{deleting, pulledOnly("web")}, nil,
+		},
+		"its deletion ends": {
+			[]v1alpha1.TargetStatus{goes, web}, []promotion.Target{pulledOnly("web")}, nil,
 		},
 		"it was noticed before": {
 			[]v1alpha1.TargetStatus{stored("OCIRepository", "web", "1.0.0", v1alpha1.TargetNoConsumer)}, []promotion.Target{pulledOnly("web")}, nil,

@@ -106,7 +106,7 @@ func notConsumed(s *env.Env) string {
 	withoutConsumer(s)
 	s.Create(s.Rollout(baked(time.Second)))
 	s.Publish(s.Release("1.0.0"))
-	const says = "no Kustomization or HelmRelease in this namespace applies it"
+	const says = "in this namespace applies it, so it counts as applied once Flux has pulled it"
 	awaitReady(s, "1.0.0: pulled for the bake time of 1s", says)
 	return says
 }
@@ -191,5 +191,5 @@ func TestConsumerOfAnotherNamespaceIsNamedWhileItExists(t *testing.T) {
 		return strings.HasPrefix(ready, "Ready=True") && strings.Contains(ready, named)
 	})
 	s.Delete(consumer)
-	awaitReady(s, "no Kustomization or HelmRelease in this namespace applies it")
+	awaitReady(s, "in this namespace applies it")
 }

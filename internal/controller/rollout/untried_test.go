@@ -97,4 +97,10 @@ func TestConsumerThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.TargetsPendingReason, "waiting for Flux to apply 1.0.0 to 2 targets; Kustomization shop is being deleted"}))
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
+	lost := HaveField("Reason", v1alpha1.ConsumerLostReason)
+	s.Expect(s.Events.Take()).To(ContainElement(lost))
+
+	s.Change(&kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(o client.Object) { o.SetFinalizers(nil) })
+	s.rest("shop")
+	s.Expect(s.Events.Take()).NotTo(ContainElement(lost), "it was said before")
 }
