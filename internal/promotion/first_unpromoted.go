@@ -58,7 +58,7 @@ func (t Target) PulledTag() string {
 func (t Target) runsUnpromoted() string {
 	runs := fmt.Sprintf("%s %s runs %s, which nobody promoted", t.Kind, t.Name, t.PulledTag())
 	switch {
-	case t.State == v1alpha1.TargetConflict && t.Message != "":
+	case t.Reason == v1alpha1.TargetOutranked:
 		return runs + ": " + t.Message
 	case t.Unset:
 		return runs + ": spec.ref.tag is not set, so Flux pulls latest until the first promotion; to end this now, pin a release in spec.wantedVersion"

@@ -28,7 +28,7 @@ func TestNotPromotedNamesWhatRunsBeforeTheFirstPromotion(t *testing.T) {
 	const untagged = "OCIRepository shop runs latest, which nobody promoted: spec.ref.tag is not set, so Flux pulls latest " +
 		"until the first promotion; to end this now, pin a release in spec.wantedVersion"
 	outranked := pullingUntagged("shop", "1.4.0@sha256:a")
-	outranked.State, outranked.Message = v1alpha1.TargetConflict, "spec.ref.semver outranks spec.ref.tag in Flux: remove it"
+	outranked.State, outranked.Reason, outranked.Message = v1alpha1.TargetConflict, v1alpha1.TargetOutranked, "spec.ref.semver outranks spec.ref.tag in Flux: remove it"
 	adopting := func() *fixture.RolloutBuilder { return rollout().FirstRelease(v1alpha1.FirstReleaseApplied) }
 	for name, test := range map[string]struct {
 		given *situation
