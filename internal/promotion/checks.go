@@ -244,7 +244,7 @@ func considerMovedImage(in Input, verdicts []Verdict) {
 	hold := Hold{
 		Reason: v1alpha1.PositionUnknownReason,
 		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to go on from",
-			in.Policy.Name, truncate.Text(in.Policy.Image, longestName), before.Version.Tag, truncate.Text(before.Image, longestName)),
+			in.Policy.Name, truncate.Text(in.Policy.ranked(), longestName), before.Version.Tag, truncate.Text(before.Image, longestName)),
 	}
 	for i := range verdicts {
 		verdicts[i].Holds = append(verdicts[i].Holds, hold)

@@ -65,7 +65,7 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
-		case imagename.Differ(history[i].Image, cmp.Or(in.Policy.Image, history[0].Image)): // its tag is another release now
+		case imagename.Differ(history[i].Image, cmp.Or(in.Policy.ranked(), history[0].Image)): // its tag is another release now
 		case i == 0 || state == v1alpha1.BakeFailed:
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):

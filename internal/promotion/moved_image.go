@@ -3,6 +3,8 @@
 package promotion
 
 import (
+	"cmp"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 )
@@ -14,19 +16,23 @@ import (
 // longestImage is how many characters the name of an image in the history may have.
 const longestImage = 512
 
+// ranked returns the image whose tags the policy has ranked; empty if it is not known. A
+// typing error in an ImageRepository, which cannot be scanned, changes nothing.
+func (p Policy) ranked() string { return cmp.Or(p.LatestImage, p.Image) }
+
 // recordedImage returns the image for the history; empty if it is not known, or if its
 // name is too long.
 func (p Policy) recordedImage() string {
-	if len(p.Image) > longestImage {
-		return ""
+	if image := p.ranked(); len(image) <= longestImage {
+		return image
 	}
-	return p.Image
+	return ""
 }
 
 // isOfAnother reports whether a promotion was one of another image. What is not known
 // counts as the same.
 func (p Policy) isOfAnother(entry *v1alpha1.DeploymentHistoryEntry) bool {
-	return imagename.Differ(entry.Image, p.Image)
+	return imagename.Differ(entry.Image, p.ranked())
 }
 
 // beforeMove returns the newest promotion whose image is known, if it is one of another

@@ -25,6 +25,12 @@ func (s *situation) of(image string) *situation {
 	return s
 }
 
+// named sets the image of the release that the policy names.
+func (s *situation) named(image string) *situation {
+	s.input.Policy.LatestImage = image
+	return s
+}
+
 // moved is a Rollout whose ImageRepository has another image now, with smaller numbers.
 func moved() *fixture.RolloutBuilder {
 	return rollout().Ledger("9.8.0", "9.9.9").History(entry("9.9.9").Image(oldImage).Succeeded(), entry("9.8.0").Image(oldImage).Succeeded())
@@ -77,6 +83,10 @@ func TestMovedImage(t *testing.T) {
 		"entries without an image count as before": {
 			given(rollout().Ledger("1.0.0").History(entry("1.0.0").Succeeded())).of(newImage).latest("1.1.0"), "1.1.0",
 			map[string]string{"1.1.0": ""}, []string{"1.0.0", "1.1.0"},
+		},
+		"while the policy still names a release of the old image, nothing has moved": {
+			given(moved().Ledger("9.9.9", "10.0.0")).of(newImage).named(oldImage).latest("10.0.0"), "10.0.0",
+			map[string]string{"10.0.0": ""}, []string{"9.9.9", "10.0.0"},
 		},
 		"while the image of the policy is not known, it counts as the same": {
 			given(moved()).latest("10.0.0"), "10.0.0", map[string]string{"10.0.0": ""}, []string{"9.8.0", "9.9.9", "10.0.0"},

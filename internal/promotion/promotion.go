@@ -118,6 +118,9 @@ type Policy struct {
 	Order Order
 	// Latest is the release that the policy names; nil if it names none.
 	Latest *v1alpha1.VersionInfo
+	// LatestImage is the image of Latest, without a tag; empty if it is not known. It differs
+	// from Image until Flux has scanned another image and evaluated the policy again.
+	LatestImage string
 	// Scanned are tags that the last scan of the registry found.
 	Scanned []string
 	// Complete is true if Scanned contains all tags of the registry.

@@ -60,7 +60,7 @@ func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, erro
 		return unusable(key.Name, v1alpha1.InvalidImagePolicyReason,
 			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
 	}
-	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy)}}
+	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy), LatestImage: latestImageOf(policy)}}
 	err = r.readRepository(ctx, policy, &offer)
 	if !offer.Blocking {
 		complainPolicy(&offer, policy) // a missing release often follows from a problem of the repository
@@ -257,6 +257,13 @@ func latestOf(policy *imagev1.ImagePolicy) *v1alpha1.VersionInfo {
 		release.Digest = &ref.Digest
 	}
 	return release
+}
+
+func latestImageOf(policy *imagev1.ImagePolicy) string {
+	if ref := policy.Status.LatestRef; ref != nil && ref.Name != "" {
+		return imagename.Canonical(ref.Name)
+	}
+	return ""
 }
 
 func orderOf(policy *imagev1.ImagePolicy) promotion.OrderSpec {
