@@ -7,13 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
-
-// fluxApplier is the field manager of Flux's Kustomizations.
-const fluxApplier = "kustomize-controller"
 
 // Taking describes who overwrote fields of a target that belong to its Rollout.
 type Taking struct {
@@ -25,9 +21,9 @@ type Taking struct {
 	// Applied is true if one of the managers owns them by server-side apply: it
 	// overwrites them whenever it applies again.
 	Applied bool
-	// Parent is the Kustomization, as "namespace/name", that applied the target. It is
-	// empty if none of the managers is Flux's.
-	Parent string
+	// Parent is the object for which one of the managers applied the target; empty if that
+	// is not known.
+	Parent Parent
 }
 
 // Taken returns who owns the fields of the target that should have the version but do
@@ -45,9 +41,7 @@ func (t Target) Taken(version string) Taking {
 	}
 	slices.Sort(taking.Managers)
 	taking.Managers = slices.Compact(taking.Managers)
-	if slices.Contains(taking.Managers, fluxApplier) {
-		taking.Parent = parentOf(t.Object())
-	}
+	taking.Parent = parentOf(t.Object(), taking.Managers)
 	return taking
 }
 
@@ -71,17 +65,6 @@ func wrote(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	return entry.Subresource == "" && fieldsOf(entry).Has(field)
 }
 
-// parentOf returns the Kustomization that the labels of an object name, as
-// "namespace/name".
-func parentOf(object metav1.Object) string {
-	group := kustomizev1.GroupVersion.Group
-	labels := object.GetLabels()
-	if labels[group+"/name"] == "" {
-		return ""
-	}
-	return labels[group+"/namespace"] + "/" + labels[group+"/name"]
-}
-
 // Named reports whether the managers that own the fields are known.
 func (x Taking) Named() bool { return len(x.Managers) > 0 }
 
@@ -94,9 +77,9 @@ func (x Taking) String() string {
 		are = "are"
 	}
 	switch {
-	case x.Parent != "":
-		return fmt.Sprintf("%s %s overwritten by %s for Kustomization %s: remove it from the manifest that this Kustomization applies, "+
-			"or name it in its spec.ignore", fields, are, strings.Join(x.Managers, " and "), x.Parent)
+	case x.Parent.Name != "":
+		return fmt.Sprintf("%s %s overwritten by %s for %s %s: %s",
+			fields, are, strings.Join(x.Managers, " and "), x.Parent.Kind, x.Parent.Name, x.Parent.Remedy)
 	case x.Named():
 		return fmt.Sprintf("%s %s overwritten by %s: remove it from what that field manager writes",
 			fields, are, strings.Join(x.Managers, " and "))

@@ -48,7 +48,11 @@ func TestManagerThatTookAField(t *testing.T) {
 			labels: map[string]string{"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"},
 			fields: []metav1.ManagedFieldsEntry{applied("kustomize-controller", ownsTag)},
 			want: targets.Taking{
-				Fields: []string{"spec.ref.tag"}, Managers: []string{"kustomize-controller"}, Applied: true, Parent: "flux-system/apps",
+				Fields: []string{"spec.ref.tag"}, Managers: []string{"kustomize-controller"}, Applied: true,
+				Parent: targets.Parent{
+					Kind: "Kustomization", Name: "flux-system/apps",
+					Remedy: "remove it from the manifest that this Kustomization applies, or name it in its spec.ignore",
+				},
 			},
 		},
 		"somebody else, although there is a parent": {
