@@ -31,10 +31,7 @@ var readers = map[string][]string{
 	"it only keeps the command line from saying the same twice": {
 		"internal/show.Measured", "cmd/cli.sentence",
 	},
-	"it is a history entry, whose facts were no fields until now": {
-		"internal/promotion.isAutomatic", "internal/promotion.CauseOf", "internal/promotion.usedTheWords",
-		"internal/promotion.usedAnUnblock", "internal/promotion.usedABypass", "api/v1alpha1.IsRollback",
-	},
+	"it is a history entry of a client that erases the facts": {"internal/promotion.groundsOf"},
 }
 
 // matchers are the functions that look into a text, by their package.

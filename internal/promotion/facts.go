@@ -109,10 +109,10 @@ func recordApplied(in Input, history []v1alpha1.DeploymentHistoryEntry) {
 
 // proofOf counts what the release is proven by, once everything is applied and healthy.
 func proofOf(in Input) *v1alpha1.Proof {
-	return &v1alpha1.Proof{Targets: count(in.Targets.All), HealthChecks: count(in.Health.Checks)}
+	return &v1alpha1.Proof{
+		Targets: asCount(len(in.Targets.All)), PulledOnly: asCount(in.Targets.PulledOnly()), HealthChecks: asCount(len(in.Health.Checks)),
+	}
 }
 
-// count returns the length of a list as the API has it.
-func count[T any](all []T) int32 {
-	return int32(min(len(all), math.MaxInt32)) //nolint:gosec // it is bounded
-}
+// asCount returns a number as the API has it.
+func asCount(n int) int32 { return int32(min(n, math.MaxInt32)) }

@@ -38,7 +38,7 @@ type mistake struct {
 // The conditions after all problems are fixed.
 var (
 	released  = condition{metav1.ConditionTrue, v1alpha1.ReleasesUpdatedReason, "2 releases known from ImagePolicy shop"}
-	applied   = condition{metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.1.0 to 3 targets"}
+	applied   = condition{metav1.ConditionTrue, v1alpha1.TargetsAppliedReason, "applied 1.1.0 to 3 targets; OCIRepository spare: " + nothingApplies}
 	unblocked = condition{metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason, "no selected HealthCheck is Unhealthy"}
 	gone      = condition{}
 )

@@ -101,7 +101,6 @@ func TestReadyIsAboutTheTargetsOfNow(t *testing.T) {
 	s := open(t, fixture.MakeScan("shop").Found("1.0.0").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeRollout("shop").Obj())
 	s.rest("shop")
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal("1.0.0: no Flux object is annotated with this Rollout: nothing to deploy"))
-	s.ChangeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.(*v1alpha1.Rollout).Status.History[0].ProvenBy = &v1alpha1.Proof{} })
 
 	s.Add(fixture.MakeRepository("shop").DrivenBy("shop").Obj(), fixture.MakeKustomization("shop").Obj())
 	s.rest("shop")
