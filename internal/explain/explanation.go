@@ -192,7 +192,7 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 		}
 	}
 	for _, t := range in.Targets.All {
-		if t.Reason != "" {
+		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated { // d.Problem names the target
 			add(Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, t.Message)})
 		}
 	}

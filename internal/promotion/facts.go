@@ -101,7 +101,7 @@ func causeWithoutField(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureC
 // recordApplied stores when the targets were first seen to have applied the release of the
 // current entry.
 func recordApplied(in Input, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || !in.Targets.applied() {
+	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || in.isOutdated() || !in.Targets.applied() {
 		return
 	}
 	history[0].AppliedTime = &metav1.Time{Time: in.Now.Truncate(time.Second)}

@@ -157,7 +157,7 @@ func (d *drawing) head(t tree.Tree) {
 		d.message(Bad, t.Head.Problem)
 	}
 	if t.Head.Unseen != "" {
-		d.line(d.bar()+" ", tree.Unknown, t.Head.Unseen)
+		d.message(treeSigns[tree.Unknown], t.Head.Unseen)
 	}
 	if t.Head.Warning != "" {
 		d.message(Warns, t.Head.Warning)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	os.Exit(env.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, ImageScanner: true}))
+	os.Exit(env.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true, ImageScanner: true}))
 }
 
 // newEnv returns an application for a test that runs in parallel with the others and does
