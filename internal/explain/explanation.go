@@ -191,9 +191,19 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 			add(Problem{p.Reason, p.Message})
 		}
 	}
-	for _, t := range in.Targets.All {
-		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated { // d.Problem names the target
-			add(Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, t.Message)})
+	for _, p := range targetProblems(in.Targets.All) {
+		add(p)
+	}
+	return all
+}
+
+// targetProblems returns what is said of single targets. A history that is outdated is a
+// problem of the Rollout, which names the target.
+func targetProblems(targets []promotion.Target) []Problem {
+	var all []Problem
+	for _, t := range targets {
+		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated {
+			all = append(all, Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, t.Message)})
 		}
 	}
 	return all

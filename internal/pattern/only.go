@@ -38,6 +38,22 @@ type single struct {
 // onlyOf returns the one text that a part of an expression matches.
 func onlyOf(re *syntax.Regexp) (single, bool) {
 	switch re.Op {
+	case syntax.OpCapture:
+		return onlyOf(re.Sub[0])
+	case syntax.OpConcat:
+		return inSequence(re.Sub)
+	case syntax.OpAlternate:
+		return eachTheSame(re.Sub)
+	case syntax.OpRepeat:
+		return repeated(re)
+	default:
+		return onlyOfLeaf(re)
+	}
+}
+
+// onlyOfLeaf returns the one text that a part without parts matches.
+func onlyOfLeaf(re *syntax.Regexp) (single, bool) {
+	switch re.Op {
 	case syntax.OpEmptyMatch, syntax.OpWordBoundary, syntax.OpNoWordBoundary:
 		return single{}, true
 	case syntax.OpBeginText, syntax.OpBeginLine:
@@ -48,16 +64,9 @@ func onlyOf(re *syntax.Regexp) (single, bool) {
 		return single{text: string(re.Rune)}, re.Flags&syntax.FoldCase == 0 || !hasCase(re.Rune)
 	case syntax.OpCharClass:
 		return single{text: string(re.Rune[:1])}, len(re.Rune) == 2 && re.Rune[0] == re.Rune[1]
-	case syntax.OpCapture:
-		return onlyOf(re.Sub[0])
-	case syntax.OpConcat:
-		return inSequence(re.Sub)
-	case syntax.OpAlternate:
-		return eachTheSame(re.Sub)
-	case syntax.OpRepeat:
-		return repeated(re)
+	default: // any number of times, any character, or nothing at all
+		return single{}, false
 	}
-	return single{}, false // any number of times, any character, or nothing at all
 }
 
 // hasCase reports whether one of the characters has another case.

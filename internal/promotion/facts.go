@@ -77,12 +77,12 @@ func groundsOf(entry, before *v1alpha1.DeploymentHistoryEntry) (v1alpha1.Grounds
 	}
 	var lifted []v1alpha1.LiftedHold
 	for _, hold := range liftable {
-		if strings.Contains(message, liftedTexts[hold]) {
+		if strings.Contains(message, liftedText(hold)) {
 			lifted = append(lifted, hold)
 		}
 	}
-	for grounds, sentence := range groundsTexts {
-		if strings.HasPrefix(message, sentence) {
+	for _, grounds := range automatic {
+		if strings.HasPrefix(message, groundsText(grounds)) {
 			return grounds, lifted
 		}
 	}

@@ -57,8 +57,7 @@ func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 // none. The release must be other content than the newest entry's, under another tag: a
 // tag brings back the content that failed. It must also be what its tag still points to,
 // as far as is known, of the image that the policy ranks, and not be known to be bad
-// elsewhere. The time is when that may have
-// ended for a newer one.
+// elsewhere. The time is when that may have ended for a newer one.
 func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
 	in = in.indexed()
 	failed, withdrawn, until := map[string]bool{}, in.Policy.withdrawn(), time.Time{}
@@ -69,7 +68,7 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 		case i == 0 || state == v1alpha1.BakeFailed:
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
-		case isSame(version.Digest, history[0].Version.Digest) || differs(version.Digest, known(ledger, version.Tag).Digest):
+		case isOtherContent(version, &history[0].Version, known(ledger, version.Tag)):
 		case knownBad(in, *version) != nil:
 			if end := knownBad(in, *version).until(); endsLater(until, end) {
 				until = end
@@ -79,6 +78,12 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 		}
 	}
 	return -1, until
+}
+
+// isOtherContent reports whether the tag of a release brings back the content that runs
+// now, or points to other content than the release had.
+func isOtherContent(version, current *v1alpha1.VersionInfo, listed v1alpha1.VersionInfo) bool {
+	return isSame(version.Digest, current.Digest) || differs(version.Digest, listed.Digest)
 }
 
 // isSame reports whether two digests are known and equal.

@@ -10,22 +10,35 @@ import (
 // The message of an entry follows from its facts, and nothing decides by it. So it may be
 // worded differently at any time: see groundsOf for entries of other clients.
 
-// groundsTexts begin the message of an entry that the controller chose by itself. The name
+// automatic are the grounds on which the controller chooses a release by itself.
+var automatic = []v1alpha1.Grounds{v1alpha1.GroundsNewest, v1alpha1.GroundsNext, v1alpha1.GroundsFirst}
+
+// groundsText begins the message of an entry that the controller chose by itself. The name
 // of the ImagePolicy follows.
-var groundsTexts = map[v1alpha1.Grounds]string{
-	v1alpha1.GroundsNewest: "the newest eligible release of ImagePolicy ",
-	v1alpha1.GroundsNext:   "the next release of ImagePolicy ",
-	v1alpha1.GroundsFirst:  "the first release of this environment, from ImagePolicy ",
+func groundsText(grounds v1alpha1.Grounds) string {
+	switch grounds {
+	case v1alpha1.GroundsNext:
+		return "the next release of ImagePolicy "
+	case v1alpha1.GroundsFirst:
+		return "the first release of this environment, from ImagePolicy "
+	default:
+		return "the newest eligible release of ImagePolicy "
+	}
 }
 
 // liftable are the holds that a user can lift, in the order in which messages name them.
 var liftable = []v1alpha1.LiftedHold{v1alpha1.LiftedGates, v1alpha1.LiftedFailure, v1alpha1.LiftedUpstreams}
 
-// liftedTexts follow, one for each hold that a user has lifted.
-var liftedTexts = map[v1alpha1.LiftedHold]string{
-	v1alpha1.LiftedGates:     "; gates bypassed manually",
-	v1alpha1.LiftedFailure:   "; a failure bypassed manually",
-	v1alpha1.LiftedUpstreams: "; Environments bypassed manually",
+// liftedText follows, for each of these holds that a user has lifted.
+func liftedText(hold v1alpha1.LiftedHold) string {
+	switch hold {
+	case v1alpha1.LiftedFailure:
+		return "; a failure bypassed manually"
+	case v1alpha1.LiftedUpstreams:
+		return "; Environments bypassed manually"
+	default:
+		return "; gates bypassed manually"
+	}
 }
 
 const (
@@ -38,15 +51,15 @@ const (
 
 // choiceMessage says why the controller promotes a release.
 func choiceMessage(in Input, o Outcome) string {
-	text := groundsTexts[o.Grounds] + in.Policy.Name
+	text := groundsText(o.Grounds) + in.Policy.Name
 	for _, hold := range []v1alpha1.LiftedHold{v1alpha1.LiftedGates, v1alpha1.LiftedFailure} {
 		if o.hasLifted(hold) {
-			text += liftedTexts[hold]
+			text += liftedText(hold)
 		}
 	}
 	text += unchecked(in, o.Release)
 	if o.hasLifted(v1alpha1.LiftedUpstreams) {
-		text += liftedTexts[v1alpha1.LiftedUpstreams] + wordsOf(in)
+		text += liftedText(v1alpha1.LiftedUpstreams) + wordsOf(in)
 	}
 	return text
 }

@@ -64,7 +64,7 @@ func TestHistoryIsOutdated(t *testing.T) {
 }
 
 func TestOutdatedHistoryPromotesNothing(t *testing.T) {
-	shop := func() *fixture.RolloutBuilder { return rollout() }
+	shop := rollout
 	const ends = "the history ends with 1.0.0 (#1), but promotion #2 has written Kustomization shop-prod/apps, and the targets carry "
 	const why = ": an old status was restored, so nothing is written; "
 	const ways = `annotate the Rollout with rollout.kuberik.com/adopt: "true" to go on from 1.1.0, or set spec.wantedVersion`

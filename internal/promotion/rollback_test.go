@@ -228,7 +228,6 @@ func TestRollbackIsRecordedAsOne(t *testing.T) {
 }
 
 func TestCauseAndDueTimeAreRecorded(t *testing.T) {
-	const none = v1alpha1.FailureCause("")
 	due := func(d time.Duration) *metav1.Time { return wireTime(noon.Add(d)) }
 	delayed := func(r *v1alpha1.RolloutRollback) { r.Delay = &metav1.Duration{Duration: 10 * time.Minute} }
 	late := func(changes ...settings) *fixture.RolloutBuilder {

@@ -82,8 +82,9 @@ func NotTried(state v1alpha1.TargetState, reason v1alpha1.TargetReason) bool {
 	switch reason {
 	case v1alpha1.TargetDependencyNotReady, v1alpha1.TargetArtifactFailed, v1alpha1.TargetAccessDenied, v1alpha1.TargetNotApplied:
 		return state == v1alpha1.TargetPending
+	default:
+		return false
 	}
-	return false
 }
 
 // StoredIn returns the status entry of the target with a version; nil if there is none.

@@ -24,7 +24,7 @@ func TestShorten(t *testing.T) {
 		"in few columns, the end goes":  {Style{Unicode: true}, text, 23, "Kustomization shop/sho…"},
 		"characters that are wide":      {Style{Unicode: true}, strings.Repeat("大", 20), 24, "大大大大大大大 … 大大大"},
 		"characters of several runes":   {Style{Unicode: true}, strings.Repeat("e\u0301", 30), 24, strings.Repeat("e\u0301", 14) + " … " + strings.Repeat("e\u0301", 7)},
-		"at a space there is no second": {Style{Unicode: true}, strings.Repeat("abcdef ", 6), 24, "abcdef abcdef … abcdef "},
+		"at a space there is no second": {Style{Unicode: true}, strings.Repeat("abcdef ", 6), 24, strings.Repeat("abcdef ", 2) + "… abcdef "},
 		"not even an ellipsis has room": {Style{}, text, 2, "Ku"},
 	} {
 		t.Run(name, func(t *testing.T) {

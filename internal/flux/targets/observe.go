@@ -92,7 +92,7 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	failed := failed(k, k.Status.Conditions, k.Status.LastHandledReconcileAt)
 	switch {
-	case !t.Carries(version) || !t.sourceOffers(rollout, version):
+	case !t.offers(rollout, version):
 		return pending
 	case failed && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return failure(t.reasonOf(rollout, *ready), ready.Message)

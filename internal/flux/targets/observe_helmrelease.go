@@ -28,7 +28,7 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 	}
 	charted, failed := t.sourceIsOf(rollout), t.tried(rollout) && helmFailed(h)
 	switch {
-	case !charted && len(t.Paths) == 0, !t.Carries(version), !t.sourceOffers(rollout, version):
+	case !charted && len(t.Paths) == 0, !t.offers(rollout, version):
 		return pending
 	case charted && refusesChart(h, version), failed && t.handled():
 		return failure(v1alpha1.TargetNotApplied, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
@@ -38,6 +38,12 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 		return pending
 	}
 	return t.untried(notReady(h))
+}
+
+// offers reports whether Flux could apply the version: the target carries it, and its
+// source has it.
+func (t Target) offers(rollout *v1alpha1.Rollout, version string) bool {
+	return t.Carries(version) && t.sourceOffers(rollout, version)
 }
 
 // tried reports whether helm-controller's last attempt was for the HelmRelease's

@@ -40,10 +40,9 @@ func (t Target) Writable(version string) bool {
 }
 
 // Write sets only the fields of the target that belong to the Rollout, to the version of a
-// history entry. It is a merge
-// patch with the resourceVersion that was read. It keeps no record that could remove the
-// keys of other Rollouts, does not recreate an object that was just deleted, and fails
-// with a conflict if the object has changed since. It requests only metadata in the
+// history entry. It is a merge patch with the resourceVersion that was read. It keeps no
+// record that could remove the keys of other Rollouts, does not recreate an object that was
+// just deleted, and fails with a conflict if the object has changed since. It requests only metadata in the
 // response, and sets the resourceVersion of the target's object from it. All other
 // changes arrive with the watch.
 //
