@@ -26,11 +26,11 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 	if found := t.helmHindered(rollout); !found.isNothing() {
 		return found
 	}
-	charted, failed := t.sourceIsOf(rollout), t.tried(rollout) && helmFailed(h)
+	charted, failed := t.sourceIsOf(rollout), t.hasFailed(rollout)
 	switch {
 	case !charted && len(t.Paths) == 0, !t.offers(rollout, version):
 		return pending
-	case charted && refusesChart(h, version), failed && t.handled():
+	case charted && refusesChart(h, version), failed:
 		return failure(v1alpha1.TargetNotApplied, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
 		return applied
@@ -38,6 +38,12 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 		return pending
 	}
 	return t.untried(notReady(h))
+}
+
+// hasFailed reports whether helm-controller's last attempt has failed, and was made after
+// the version was written.
+func (t Target) hasFailed(rollout *v1alpha1.Rollout) bool {
+	return t.tried(rollout) && helmFailed(t.HelmRelease) && t.handled()
 }
 
 // offers reports whether Flux could apply the version: the target carries it, and its
