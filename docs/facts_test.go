@@ -31,7 +31,9 @@ var readers = map[string][]string{
 	"it only keeps the command line from saying the same twice": {
 		"internal/show.Measured", "cmd/cli.sentence",
 	},
-	"it is a history entry of a client that erases the facts": {"internal/promotion.groundsOf"},
+	"it is a history entry of a client that erases the facts": {
+		"internal/promotion.groundsOf", "internal/promotion.automaticGroundsOf",
+	},
 }
 
 // matchers are the functions that look into a text, by their package.

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/measured"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/request"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Explanation says what happens to a Rollout, and what holds each candidate. All reasons,
@@ -197,13 +198,17 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	return all
 }
 
+// longestOfTarget is how many characters of the message of a target are shown. Flux prints
+// whole pod templates.
+const longestOfTarget = 256
+
 // targetProblems returns what is said of single targets. A history that is outdated is a
 // problem of the Rollout, which names the target.
 func targetProblems(targets []promotion.Target) []Problem {
 	var all []Problem
 	for _, t := range targets {
 		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated {
-			all = append(all, Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, t.Message)})
+			all = append(all, Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, truncate.Text(t.Message, longestOfTarget))})
 		}
 	}
 	return all

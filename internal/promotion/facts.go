@@ -3,6 +3,7 @@
 package promotion
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -43,18 +44,22 @@ func WithFacts(rollout *v1alpha1.Rollout) *v1alpha1.Rollout {
 // lacksFacts reports whether another client has written the entry.
 func lacksFacts(entry v1alpha1.DeploymentHistoryEntry) bool { return entry.Grounds == "" }
 
-// restoreFacts fills in what is known without the fields. In doubt, an entry is not
-// automatic, and nothing is known to be wrong with its release.
+// restoreFacts fills in what is known of an entry without the fields. One that this
+// controller has not written stays as it is.
 func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.DeploymentHistoryEntry) {
 	var before *v1alpha1.DeploymentHistoryEntry
 	if len(older) > 0 {
 		before = &older[0]
 	}
-	entry.Grounds, entry.Lifted = groundsOf(entry, before)
-	if entry.Grounds == v1alpha1.GroundsRollback && entry.Rollback == nil {
+	grounds, lifted := groundsOf(entry, before)
+	if grounds == "" {
+		return
+	}
+	entry.Grounds, entry.Lifted = grounds, lifted
+	if grounds == v1alpha1.GroundsRollback && entry.Rollback == nil {
 		entry.Rollback = rollbackOf(before, nil)
 	}
-	if entry.Recovery == "" && needsRecovery(before) && entry.Grounds != v1alpha1.GroundsAdopted {
+	if needsRecovery(before) && grounds != v1alpha1.GroundsAdopted {
 		entry.Recovery = v1alpha1.RecoveryFromFailure
 	}
 	if entry.Cause == "" && entry.State() == v1alpha1.BakeFailed {
@@ -62,19 +67,29 @@ func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.Deplo
 	}
 }
 
-// groundsOf returns why an entry without the field was made. It is the only function that
-// reads messages of this controller: they are all that other clients keep.
+// groundsOf returns why an entry without the field was made, and what a user lifted for it;
+// empty if this controller has not written it. Only this function and causeWithoutField
+// read messages of this controller: they are all that other clients keep.
 func groundsOf(entry, before *v1alpha1.DeploymentHistoryEntry) (v1alpha1.Grounds, []v1alpha1.LiftedHold) {
-	if entry.TriggeredBy == nil || entry.TriggeredBy.Kind != v1alpha1.TriggeredBySystem {
-		return "", nil
-	}
 	message := orEmpty(entry.Message)
-	if before.State() == v1alpha1.BakeFailed && strings.HasPrefix(message, rolledBackFrom+nameOf(before)) {
+	switch bySystem := entry.TriggeredBy != nil && entry.TriggeredBy.Kind == v1alpha1.TriggeredBySystem; {
+	case message == pinnedText:
+		return v1alpha1.GroundsPinned, nil
+	case message == forcedText:
+		return v1alpha1.GroundsForced, nil
+	case !bySystem:
+		return "", nil
+	case before.State() == v1alpha1.BakeFailed && strings.HasPrefix(message, rolledBackFrom+nameOf(before)):
 		return v1alpha1.GroundsRollback, nil
-	}
-	if strings.Contains(message, pushedAgain) {
+	case strings.Contains(message, pushedAgain):
 		return v1alpha1.GroundsMoved, nil
+	case strings.HasSuffix(message, carriedText):
+		return v1alpha1.GroundsAdopted, nil
 	}
+	return automaticGroundsOf(message)
+}
+
+func automaticGroundsOf(message string) (v1alpha1.Grounds, []v1alpha1.LiftedHold) {
 	var lifted []v1alpha1.LiftedHold
 	for _, hold := range liftable {
 		if strings.Contains(message, liftedText(hold)) {
@@ -89,13 +104,19 @@ func groundsOf(entry, before *v1alpha1.DeploymentHistoryEntry) (v1alpha1.Grounds
 	return "", nil
 }
 
-// causeWithoutField returns the cause of a failure that has lost it. Once a bake has begun,
-// no deadline can fail it.
+// causeWithoutField returns the cause of a failure that has lost it. In doubt, nothing is
+// known to be wrong with the release.
 func causeWithoutField(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
-	if entry.BakeStartTime != nil && len(entry.FailedHealthChecks) > 0 {
-		return v1alpha1.CauseHealthCheckFailed
+	if len(entry.FailedHealthChecks) == 0 || strings.HasPrefix(orEmpty(entry.BakeStatusMessage), atDeadline) {
+		return v1alpha1.CauseDeployTimeout
 	}
-	return v1alpha1.CauseDeployTimeout
+	return v1alpha1.CauseHealthCheckFailed
+}
+
+// causeOf returns the cause of a failure, also of one that another controller recorded: of
+// its release nothing is known to be wrong.
+func causeOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
+	return cmp.Or(entry.Cause, v1alpha1.CauseDeployTimeout)
 }
 
 // recordApplied stores when the targets were first seen to have applied the release of the

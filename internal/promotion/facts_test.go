@@ -134,7 +134,7 @@ func TestFactsThatAnotherClientHasErasedAreRestored(t *testing.T) {
 		},
 		"not a rollback of a user": {
 			[]*fixture.EntryBuilder{entry("1.1.0").Message("rolled back from 1.2.0 (#7)").By(v1alpha1.TriggeredByUser, "ann"), failed},
-			written{"", nil, v1alpha1.RecoveryFromFailure, ""},
+			written{},
 		},
 		"content that was pushed again": {
 			[]*fixture.EntryBuilder{system("1.2.0", "tag 1.2.0 was pushed again, and OCIRepository a/b has pulled it: it is c now, and was d")},
@@ -155,14 +155,18 @@ func TestFactsThatAnotherClientHasErasedAreRestored(t *testing.T) {
 
 func TestCauseThatAnotherClientHasErasedIsRestored(t *testing.T) {
 	down := failedCheck("db", "down")
+	ours := func(outcome string, failed ...v1alpha1.FailedHealthCheck) *fixture.EntryBuilder {
+		return entry("1.1.0").Failed(failed...).Because(outcome).Message("pinned manually in spec.wantedVersion")
+	}
 	for name, test := range map[string]struct {
 		entry *fixture.EntryBuilder
 		want  v1alpha1.FailureCause
 	}{
-		"a HealthCheck during the bake":            {entry("1.1.0").Failed(down).BakeStart(eleven), v1alpha1.CauseHealthCheckFailed},
-		"in doubt the deadline":                    {entry("1.1.0").Failed(down), v1alpha1.CauseDeployTimeout},
-		"without a HealthCheck it is the deadline": {entry("1.1.0").Failed().BakeStart(eleven), v1alpha1.CauseDeployTimeout},
-		"nothing, if nothing failed":               {entry("1.1.0").Succeeded(), ""},
+		"a HealthCheck": {ours("HealthCheck shop-prod/db: down", down), v1alpha1.CauseHealthCheckFailed},
+		"the deadline":  {ours("not applied and healthy within 5m0s: x", down), v1alpha1.CauseDeployTimeout},
+		"without a HealthCheck it is the deadline": {ours("x"), v1alpha1.CauseDeployTimeout},
+		"nothing of what others have written":      {entry("1.1.0").Failed(down).Message("Automatic deployment"), ""},
+		"nothing, if nothing failed":               {entry("1.1.0").Succeeded().Message("pinned manually in spec.wantedVersion"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			diff(t, test.want, promotion.WithFacts(rollout().History(test.entry).Obj()).Status.History[0].Cause)

@@ -28,7 +28,7 @@ func (d *Decision) chooseFirst(in Input) {
 	case len(owned) == 1:
 		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, known(d.Ledger, owned[0])
 		d.Reason = v1alpha1.ReleaseAdoptedReason
-		d.Message = "the history was lost; the targets carry this version"
+		d.Message = "the history was lost" + carriedText
 	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
 		d.chooseApplied(in)
 	default:

@@ -27,7 +27,7 @@ func (d *Decision) chooseApplied(in Input) {
 			"if nothing runs yet, set spec.wantedVersion to the first release", carried[0], truncate.Join(outdated, "; "))
 	default:
 		d.Action, d.Grounds, d.Reason = Adopt, v1alpha1.GroundsAdopted, v1alpha1.ReleaseAdoptedReason
-		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied; the targets carry this version"
+		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied"+carriedText
 	}
 }
 

@@ -27,10 +27,10 @@ func (d *Decision) chooseManually(in Input) bool {
 	}
 	d.promote(in, release, v1alpha1.GroundsPinned)
 	d.Manual = true
-	d.Reason, d.Message = v1alpha1.PinnedReason, "pinned manually in spec.wantedVersion"
+	d.Reason, d.Message = v1alpha1.PinnedReason, pinnedText
 	if in.Rollout.Pinned() == "" {
 		d.Grounds = v1alpha1.GroundsForced
-		d.Reason, d.Message = v1alpha1.ForcedReason, "requested with "+v1alpha1.ForceDeployAnnotation
+		d.Reason, d.Message = v1alpha1.ForcedReason, forcedText
 	}
 	return true
 }

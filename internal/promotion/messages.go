@@ -42,6 +42,12 @@ func liftedText(hold v1alpha1.LiftedHold) string {
 }
 
 const (
+	// pinnedText is the message of an entry that a user pinned, without words of their own.
+	pinnedText = "pinned manually in spec.wantedVersion"
+	// forcedText is that of one that a user forced.
+	forcedText = "requested with " + v1alpha1.ForceDeployAnnotation
+	// carriedText ends the message of an adoption.
+	carriedText = "; the targets carry this version"
 	// rolledBackFrom begins the message of a rollback.
 	rolledBackFrom = "rolled back from "
 	// pushedAgain is part of the message of an entry that Flux has deployed without a

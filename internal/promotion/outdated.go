@@ -75,7 +75,7 @@ func (d *Decision) chooseOutdated(in Input) bool {
 	case carried != "" && in.Rollout.AsksToAdopt():
 		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, known(d.Ledger, carried)
 		d.Reason = v1alpha1.ReleaseAdoptedReason
-		d.Message = "requested with " + v1alpha1.AdoptAnnotation + "; the targets carry this version"
+		d.Message = "requested with " + v1alpha1.AdoptAnnotation + carriedText
 	default:
 		d.Problem = in.historyOutdated()
 	}

@@ -134,7 +134,7 @@ func (in Input) quarantineOf(name, digest string) *Quarantine {
 func (in Input) isFresh(i int) bool {
 	history := in.Rollout.Status.History
 	entry := &history[i]
-	cause := entry.Cause
+	cause := causeOf(entry)
 	recent := entry.BakeEndTime != nil && in.Now.Sub(entry.BakeEndTime.Time) <= quarantine.ReportedWithin
 	near := i == 0 || i == 1 && history[0].IsRollback()
 	return recent && near && (cause == v1alpha1.CauseHealthCheckFailed || cause == v1alpha1.CauseTargetUnhealthy)
@@ -164,7 +164,7 @@ func (in Input) failure(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.Quarant
 func (in Input) incidentOf(i int) v1alpha1.QuarantineIncident {
 	entry := &in.Rollout.Status.History[i]
 	incident := in.failure(entry)
-	incident.Cause = entry.Cause
+	incident.Cause = causeOf(entry)
 	if entry.BakeEndTime != nil {
 		incident.Time = *entry.BakeEndTime
 	}

@@ -136,7 +136,7 @@ func nameOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 // spec.rollback that is added later does not undo what runs already.
 func failureIsAnswered(a attempt) *Hold {
 	const decide = "pin a version, or annotate the Rollout with retry or unblock-failed"
-	switch cause := a.failed.Cause; {
+	switch cause := causeOf(a.failed); {
 	case a.failed.RollbackDue != nil:
 		return nil
 	case !a.Rollout.Spec.Rollback.Answers(cause):

@@ -87,7 +87,10 @@ func TestRolloutsShareAKustomizationAndOwnTheirKeysAlone(t *testing.T) {
 	}
 	s.shop.Read(s.kustomization)
 	wantOwned := map[string]any{
-		"f:metadata": map[string]any{"f:annotations": map[string]any{"f:" + v1alpha1.ReconcileRequestAnnotation: map[string]any{}}},
+		"f:metadata": map[string]any{"f:annotations": map[string]any{
+			"f:" + v1alpha1.ReconcileRequestAnnotation: map[string]any{},
+			"f:promotion.rollout.kuberik.com/shop":     map[string]any{}, "f:promotion.rollout.kuberik.com/till": map[string]any{},
+		}},
 		"f:spec": map[string]any{"f:postBuild": map[string]any{"f:substitute": map[string]any{
 			"f:SHOP": map[string]any{}, "f:SHOP_IMAGE": map[string]any{}, "f:TILL": map[string]any{},
 		}}},
@@ -160,6 +163,7 @@ func TestDeletedRolloutLeavesItsTargetsAsTheyAre(t *testing.T) {
 	s.till.Publish(s.till.ConfigRelease("2.1.0")) // the Kustomization is still written
 	s.till.AwaitState("2.1.0", v1alpha1.BakeSucceeded)
 	s.awaitSubstitutes(map[string]string{"SHOP": "1.0.0", "SHOP_IMAGE": "1.0.0", "TILL": "2.1.0", "REGION": "eu"})
+	before.Annotations["promotion.rollout.kuberik.com/till"] = "2"
 	delete(before.Annotations, v1alpha1.ReconcileRequestAnnotation) // each write sets it
 	delete(s.kustomization.Annotations, v1alpha1.ReconcileRequestAnnotation)
 	if diff := cmp.Diff(before.Annotations, s.kustomization.Annotations); diff != "" {

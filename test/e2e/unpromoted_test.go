@@ -114,7 +114,7 @@ func commandLineSays(t *testing.T, s *env.Env, runs string) {
 	for verb, part := range map[string]string{
 		"explain shop": "⚠ " + runs,
 		"status shop":  "✗ " + said,
-		"doctor":       fmt.Sprintf("✗ D303  OCIRepository %s/shop: runs latest, which nobody promoted: the history of Rollout shop is empty", s.Namespace),
+		"doctor":       fmt.Sprintf("✗ D304  OCIRepository %s/shop: runs latest, which nobody promoted: the history of Rollout shop is empty", s.Namespace),
 		"lint " + file: fmt.Sprintf("R217  OCIRepository %s/shop has no spec.ref.tag: Flux deploys latest until Rollout shop has promoted a release", s.Namespace),
 	} {
 		if answer := alice.Run(strings.Fields(verb)...); !strings.Contains(answer.Stdout, part) {

@@ -119,7 +119,7 @@ func TestWriteThroughUpstreamsTypesChangesNoDecision(t *testing.T) {
 			s.upstreamUpdates(nil)
 			s.Expect(s.rollout("shop").Status).NotTo(Equal(before), "it does erase what it does not know")
 			s.rest("shop")
-			s.Expect(withoutTimes(s.rollout("shop").Status)).To(Equal(withoutTimes(before)))
+			s.Expect(withoutTimes(withoutProofs(s.rollout("shop").Status))).To(Equal(withoutTimes(withoutProofs(before))))
 			s.Expect(s.Wire.Writes()).To(Equal([]string{"patch Rollout/status shop"}))
 			s.Expect(s.Events.Take()).To(BeEmpty())
 			s.Expect(s.others()).To(Equal(others), "nothing is promoted or reset a second time")
@@ -140,6 +140,15 @@ func TestKstatusUnderstandsEachState(t *testing.T) {
 			s.Expect(s.kstatus("shop")).To(Equal(state.kstatus))
 		})
 	}
+}
+
+// withoutProofs leaves out what only the pass can know that saw it.
+func withoutProofs(status v1alpha1.RolloutStatus) v1alpha1.RolloutStatus {
+	plain := *status.DeepCopy()
+	for i := range plain.History {
+		plain.History[i].AppliedTime, plain.History[i].ProvenBy, plain.History[i].Image = nil, nil, ""
+	}
+	return plain
 }
 
 // others returns the versions of the objects that a promotion or a reset writes.
@@ -164,7 +173,7 @@ func (s *testEnv) goOn() string {
 		s.release("shop", tag)
 		s.deployAndBake("shop")
 	}
-	history, err := json.Marshal(s.rollout("shop").Status.History)
+	history, err := json.Marshal(withoutProofs(s.rollout("shop").Status).History)
 	s.Expect(err).NotTo(HaveOccurred())
 	return strings.ReplaceAll(string(history), s.Namespace, "somewhere")
 }
