@@ -32,7 +32,7 @@ var capabilities = map[string]struct{ says, denies []string }{
 // answered finds the rows of the table in README.md: what a user wants, and the answer.
 var answered = regexp.MustCompile(`(?m)^\| ([^|]+?) \| ([^|]+?) \|$`)
 
-// Whoever chooses by the comparison must find in it what the README promises.
+// The comparison must show what the README promises: users choose by it.
 func TestComparisonSaysWhatTheReadmeDoes(t *testing.T) {
 	page := words(t, "docs", "comparison.md")
 	rows := map[string]bool{}

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// What is stored as a fact counts. The words beside it may change at any time.
+// What is stored as a fact counts. Its message may be reworded at any time.
 func TestRememberedFailureIsKnownByItsReason(t *testing.T) {
 	const tag = "1.1.0"
 	written := targets.Target{Repository: fixture.MakeRepository("web").DrivenBy("shop").Tag(tag).Obj()}

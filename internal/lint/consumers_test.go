@@ -51,7 +51,7 @@ func TestConsumersOfWhatARolloutWrites(t *testing.T) {
 		"one of its namespace and one of another":      {consumers: []string{kustomization, farChart}, want: []string{ignored}},
 		"one of another namespace with its own source": {consumers: []string{kustomization, change(t, kustomization, "namespace: shop", "namespace: b")}},
 		"an ArtifactGenerator":                         {consumers: []string{other, generator}, want: []string{ignored}},
-		"an ArtifactGenerator beside a Kustomization":  {consumers: []string{kustomization, generator}, want: []string{ignored}},
+		"an ArtifactGenerator next to a Kustomization": {consumers: []string{kustomization, generator}, want: []string{ignored}},
 		"an ArtifactGenerator of another source":       {consumers: []string{kustomization, change(t, generator, "name: shop}]", "name: cart}]")}},
 	} {
 		t.Run(name, func(t *testing.T) {

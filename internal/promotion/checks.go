@@ -268,7 +268,7 @@ func considerSameVersion(deployed position, verdicts []Verdict) {
 
 // considerOnlyNext holds the candidates that are newer than the next one, if no release
 // may be skipped. What an environment before this one has left behind will never be
-// proven there, and what cannot be told from what is deployed may be older. It is not the
+// proven there, and what has the same version as the deployed one may be older. It is not the
 // next one.
 func considerOnlyNext(in Input, verdicts []Verdict) {
 	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext {

@@ -68,7 +68,7 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 		case i == 0 || state == v1alpha1.BakeFailed:
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
-		case isOtherContent(version, &history[0].Version, known(ledger, version.Tag)):
+		case isSameOrChanged(version, &history[0].Version, known(ledger, version.Tag)):
 		case knownBad(in, *version) != nil:
 			if end := knownBad(in, *version).until(); endsLater(until, end) {
 				until = end
@@ -80,9 +80,9 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 	return -1, until
 }
 
-// isOtherContent reports whether the tag of a release brings back the content that runs
+// isSameOrChanged reports whether the tag of a release brings back the content that runs
 // now, or points to other content than the release had.
-func isOtherContent(version, current *v1alpha1.VersionInfo, listed v1alpha1.VersionInfo) bool {
+func isSameOrChanged(version, current *v1alpha1.VersionInfo, listed v1alpha1.VersionInfo) bool {
 	return isSame(version.Digest, current.Digest) || differs(version.Digest, listed.Digest)
 }
 

@@ -119,7 +119,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// Whoever reads why a promotion failed needs the end of the text, too.
+// The end of the text says why a promotion failed.
 func TestTableLeavesOutTheMiddleOfItsLastColumn(t *testing.T) {
 	const why = "Kustomization shop/shop: Job.batch migrate is invalid: spec.template: Invalid value: core.PodTemplateSpec{…}: field is immutable"
 	for name, tt := range map[string]struct {
