@@ -56,6 +56,7 @@ func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.Deplo
 		return
 	}
 	entry.Grounds, entry.Lifted = grounds, lifted
+	entry.AppliedTime = entry.BakeStartTime // it was applied by then, at the latest
 	if grounds == v1alpha1.GroundsRollback && entry.Rollback == nil {
 		entry.Rollback = rollbackOf(before, nil)
 	}

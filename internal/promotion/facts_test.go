@@ -153,6 +153,12 @@ func TestFactsThatAnotherClientHasErasedAreRestored(t *testing.T) {
 	}
 }
 
+// A release whose bake has begun was applied by then, and not when this is next looked at.
+func TestTimeOfApplyThatAnotherClientHasErasedIsRestored(t *testing.T) {
+	r := rollout().History(entry("1.2.0").Baking(eleven).Message("pinned manually in spec.wantedVersion"))
+	diff(t, r.Obj().Current().BakeStartTime, promotion.WithFacts(r.Obj()).Current().AppliedTime)
+}
+
 func TestCauseThatAnotherClientHasErasedIsRestored(t *testing.T) {
 	down := failedCheck("db", "down")
 	ours := func(outcome string, failed ...v1alpha1.FailedHealthCheck) *fixture.EntryBuilder {

@@ -59,16 +59,23 @@ func TestUpgradeFromUpstreamsCRDKeepsTheBake(t *testing.T) {
 
 	serveUpstreamsCRD(t, s)
 	throughUpstream(s)
-	if got := s.Live(); len(got.Status.Targets) > 0 || !cmp.Equal(got.Status.History, before.Status.History) {
-		t.Fatalf("upstream keeps targets %v and the history\n%s", got.Status.Targets, cmp.Diff(before.Status.History, got.Status.History))
+	got := s.Live()
+	if diff := cmp.Diff(wire(s, before), wire(s, got)); diff != "" {
+		t.Fatalf("upstream's client changed the history (-before +after):\n%s", diff)
+	}
+	if len(got.Status.Targets) > 0 || got.Current().Grounds != "" {
+		t.Fatalf("upstream's client keeps targets %v and grounds %q, which it does not know", got.Status.Targets, got.Current().Grounds)
 	}
 	install(t)
 	awaitSuspendServed(s, true)
 	startNextVersion(t)
 
 	after := s.Live()
-	if diff := cmp.Diff(before.Status.History, after.Status.History); diff != "" {
+	if diff := cmp.Diff(wire(s, before), wire(s, after)); diff != "" {
 		t.Errorf("the upgrade changed the history (-before +after):\n%s", diff)
+	}
+	if want, got := before.Current().Grounds, after.Current().Grounds; got != want {
+		t.Errorf("the grounds of the release were not found again: %q, want %q", got, want)
 	}
 	if diff := cmp.Diff(before.Status.Targets, after.Status.Targets); diff != "" {
 		t.Errorf("the targets were not found again (-before +after):\n%s", diff)
@@ -236,18 +243,30 @@ func awaitSuspendServed(s *env.Env, want bool) {
 // throughUpstream reads the Rollout and writes its status as upstream would.
 func throughUpstream(s *env.Env) {
 	s.T.Helper()
-	object, err := json.Marshal(s.Live())
+	if err := plane.Client().Status().Update(s.T.Context(), asUpstreamReads(s, s.Live())); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// wire returns the history as upstream's client knows it.
+func wire(s *env.Env, rollout *v1alpha1.Rollout) []v1alpha1.DeploymentHistoryEntry {
+	s.T.Helper()
+	return asUpstreamReads(s, rollout).Status.History
+}
+
+// asUpstreamReads returns a Rollout without the fields that upstream's client drops.
+func asUpstreamReads(s *env.Env, rollout *v1alpha1.Rollout) *v1alpha1.Rollout {
+	s.T.Helper()
+	object, err := json.Marshal(rollout)
 	if err != nil {
 		s.T.Fatal(err)
 	}
 	if object, err = fixture.ThroughUpstream(object, nil); err != nil {
 		s.T.Fatal(err)
 	}
-	rollout := &v1alpha1.Rollout{}
-	if err := json.Unmarshal(object, rollout); err != nil {
+	read := &v1alpha1.Rollout{}
+	if err := json.Unmarshal(object, read); err != nil {
 		s.T.Fatal(err)
 	}
-	if err := plane.Client().Status().Update(s.T.Context(), rollout); err != nil {
-		s.T.Fatal(err)
-	}
+	return read
 }
