@@ -5,7 +5,8 @@ package v1alpha1
 // Condition types of a Rollout. Schedules have the first three.
 const (
 	// ReadyCondition is True while the newest promotion is under way or has succeeded.
-	// While Reconciling is also True, the outcome is still open.
+	// While Reconciling is also True, the outcome is still open. It is False while a
+	// promotion is under way whose release is known not to be healthy, or that takes too long.
 	ReadyCondition = "Ready"
 	// ReconcilingCondition is True while the controller waits for something that it
 	// expects to happen. It is removed otherwise.
@@ -69,6 +70,12 @@ const (
 	// RolloutSucceededReason: the release was recorded, and is being deployed or was
 	// deployed.
 	RolloutSucceededReason = "RolloutSucceeded"
+	// HealthNotProvenReason: the release that is being deployed, or that bakes, is not healthy
+	// for longer than it takes to replace a pod. The bake time stands still.
+	HealthNotProvenReason = "HealthNotProven"
+	// BakeOverdueReason: the bake was to be over long ago, and has no outcome yet. It is also
+	// the reason of an event.
+	BakeOverdueReason = "BakeOverdue"
 	// RolloutFailedReason: the Rollout's releases, gates, targets or health could not be
 	// read or written.
 	RolloutFailedReason = "RolloutFailed"

@@ -436,7 +436,7 @@ type MeasuredRelease struct {
 }
 
 // MeasuringReason is why a HealthCheck is not measured, or why its measurements fail.
-// +kubebuilder:validation:Enum=NotMeasurable;ProblemFound;OtherInstance
+// +kubebuilder:validation:Enum=NotMeasurable;ProblemFound;OtherInstance;NotStarted
 type MeasuringReason string
 
 const (
@@ -448,6 +448,9 @@ const (
 	// MeasuringOtherInstance: another instance of the controller acts for its Rollout, and
 	// only that one knows when to measure.
 	MeasuringOtherInstance MeasuringReason = "OtherInstance"
+	// HealthNotStarted: nothing that has run has failed. What is missing was not started in
+	// time: no node is free, or an image cannot be pulled.
+	HealthNotStarted MeasuringReason = "NotStarted"
 )
 
 // MeasuringStatus shows what was measured.

@@ -207,6 +207,16 @@ type DeploymentHistoryEntry struct {
 	// +optional
 	BakeStartTime *metav1.Time `json:"bakeStartTime,omitempty"`
 
+	// unprovenSince is since when, during the bake, not everything that proves the release
+	// healthy does so. The bake time stands still until it does again. It is absent while
+	// everything does.
+	// +optional
+	UnprovenSince *metav1.Time `json:"unprovenSince,omitempty"`
+
+	// unprovenFor is how long the bake time stood still before that, in whole seconds.
+	// +optional
+	UnprovenFor *metav1.Duration `json:"unprovenFor,omitempty"`
+
 	// bakeEndTime is when the bake ended, whatever its outcome.
 	// +optional
 	BakeEndTime *metav1.Time `json:"bakeEndTime,omitempty"`

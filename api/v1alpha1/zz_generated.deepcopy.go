@@ -275,6 +275,15 @@ func (in *DeploymentHistoryEntry) DeepCopyInto(out *DeploymentHistoryEntry) {
 		in, out := &in.BakeStartTime, &out.BakeStartTime
 		*out = (*in).DeepCopy()
 	}
+	if in.UnprovenSince != nil {
+		in, out := &in.UnprovenSince, &out.UnprovenSince
+		*out = (*in).DeepCopy()
+	}
+	if in.UnprovenFor != nil {
+		in, out := &in.UnprovenFor, &out.UnprovenFor
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.BakeEndTime != nil {
 		in, out := &in.BakeEndTime, &out.BakeEndTime
 		*out = (*in).DeepCopy()
