@@ -94,6 +94,7 @@ var unseen = map[string][]string{
 		"read the response: …",
 	},
 	"the controller ends, and drops the measurement": {"the measurement was cancelled"},
+	"a list is left, because enough was read":        {"enough was read"},
 	"the classes say it in other words":              {"the response is too large"},
 	"it stands in a request":                         {"Bearer …"},
 	"it identifies what is asked":                    {"jobs in …", "objects in …"},

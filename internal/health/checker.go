@@ -48,6 +48,9 @@ type Result struct {
 	Status v1alpha1.HealthStatus
 	// Message explains the verdict in a sentence.
 	Message string
+	// Reason is NotStarted if what is missing was not started, and nothing that has run has
+	// failed; empty otherwise.
+	Reason v1alpha1.MeasuringReason
 	// ErrorTime is when the newest failure began. It is zero when the cluster does not
 	// report it, and has no meaning unless the status is Unhealthy.
 	ErrorTime time.Time

@@ -34,6 +34,7 @@ func Next(old v1alpha1.HealthCheckStatus, result Result, now time.Time) (v1alpha
 
 		LastHandledReconcileAt: old.LastHandledReconcileAt,
 	}
+	next.Reason = result.Reason
 	if next.Status != old.Status {
 		next.LastChangeTime = InSeconds(now)
 	}

@@ -8,6 +8,8 @@
 // out in turn. For kstatus a paused Deployment is in progress for ever, and a StatefulSet
 // of the strategy OnDelete is current at once (deployment.go, statefulset.go).
 //
+// Neither says whether what is missing has run and failed. The pods show that (pods.go).
+//
 // It neither reads the API nor writes to it.
 package workload
 
@@ -47,6 +49,9 @@ type State struct {
 	Since time.Time
 	// RecheckAt is when time alone may change the phase; zero means never.
 	RecheckAt time.Time
+	// NotStarted is true if what is missing was not started, and nothing that has run has
+	// failed. It is known only after [State.ByPods].
+	NotStarted bool
 	// ObservedGeneration is the generation that the status is about; zero if the object
 	// does not report it.
 	ObservedGeneration int64
@@ -72,10 +77,14 @@ func Of(object *unstructured.Unstructured) State {
 
 func readAs[T any](object *unstructured.Unstructured, judge func(*T) State) State {
 	typed := new(T)
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+	if err := fromUnstructured(object, typed); err != nil {
 		return incomprehensible(err)
 	}
 	return judge(typed)
+}
+
+func fromUnstructured(object *unstructured.Unstructured, into any) error {
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into) //nolint:wrapcheck // callers say what it is about
 }
 
 func incomprehensible(err error) State {

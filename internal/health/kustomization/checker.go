@@ -46,8 +46,9 @@ type Checker struct {
 type Objects interface {
 	// Get returns an object. If it does not exist, the error is NotFound.
 	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error)
-	// Each calls do for each object of a kind and namespace that has the labels.
-	Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error
+	// Select calls do for each object of a kind and namespace that a selector selects, and
+	// for no more after an error of do. It asks for a page of objects at a time.
+	Select(ctx context.Context, kind *meta.RESTMapping, namespace string, selector labels.Selector, page int64, do func(json.RawMessage) error) error
 }
 
 // mostObjects is how many objects of an inventory are looked at: one evaluation must not
@@ -78,6 +79,12 @@ func (c *Checker) Look(ctx context.Context, ref types.NamespacedName) health.Fin
 	}
 	objects := c.inventory(ctx, k)
 	return health.Finding{WasHealthy: evaluate(k, objects, true), WasNot: evaluate(k, objects, false)}
+}
+
+// NotStarted reports whether what is missing of a Kustomization was not started, and nothing
+// of it that has run has failed.
+func (c *Checker) NotStarted(ctx context.Context, ref types.NamespacedName) bool {
+	return c.Look(ctx, ref).WasNot.Reason == v1alpha1.HealthNotStarted
 }
 
 func (c *Checker) reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
@@ -127,6 +134,7 @@ func (c *Checker) inventory(ctx context.Context, k *kustomizev1.Kustomization) *
 	for _, g := range found {
 		r.read(ctx, g)
 	}
+	r.lookAtPods(ctx)
 	return r
 }
 

@@ -153,6 +153,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 func mapper() apimeta.RESTMapper {
 	m := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{appsv1.SchemeGroupVersion, corev1.SchemeGroupVersion})
 	for _, gvk := range []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 		appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 		corev1.SchemeGroupVersion.WithKind("Pod"),
 	} {
@@ -173,10 +174,10 @@ func (s stored) Get(ctx context.Context, kind *apimeta.RESTMapping, key types.Na
 	return json.Marshal(object)
 }
 
-func (s stored) Each(ctx context.Context, kind *apimeta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
+func (s stored) Select(ctx context.Context, kind *apimeta.RESTMapping, namespace string, selector labels.Selector, _ int64, do func(json.RawMessage) error) error {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersionKind.GroupVersion().WithKind(kind.GroupVersionKind.Kind + "List"))
-	if err := s.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels(having)); err != nil {
+	if err := s.List(ctx, list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return err
 	}
 	for i := range list.Items {

@@ -13,6 +13,8 @@ import (
 type observation struct {
 	name string
 	workload.State
+	// pods show why the object is in its state; nil if none do.
+	pods *workload.Pods
 }
 
 // objectName returns "Deployment shop/web", or "Namespace shop" for a cluster-wide
@@ -25,10 +27,11 @@ func objectName(kind, namespace, name string) string {
 }
 
 func observe(object *unstructured.Unstructured) observation {
-	return observation{objectName(object.GetKind(), object.GetNamespace(), object.GetName()), workload.Of(object)}
+	state := workload.Of(object)
+	return observation{objectName(object.GetKind(), object.GetNamespace(), object.GetName()), state, workload.PodsOf(object, state)}
 }
 
 // unseen returns the observation of an object whose state is unknown, and why.
 func unseen(name, why string) observation {
-	return observation{name, workload.State{Phase: workload.Unknown, Message: why}}
+	return observation{name: name, State: workload.State{Phase: workload.Unknown, Message: why}}
 }

@@ -26,6 +26,9 @@ import (
 // cheaper than a get for each.
 const listFrom = 4
 
+// perPage is how many objects of an inventory one list asks for.
+const perPage = 500
+
 // manyBytes is the size of JSON from which objects are decoded one after the other:
 // decoding takes ten times as much memory, and there are many workers.
 const manyBytes = 64 << 10
@@ -111,8 +114,8 @@ func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) 
 
 // list finds the objects by the labels that Flux gave them.
 func (r *reading) list(ctx context.Context, g group, kind *meta.RESTMapping, found map[string]observation) error {
-	having := labels.Set{OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace}
-	return r.Objects.Each(ctx, kind, g.namespace, having, func(object json.RawMessage) error { //nolint:wrapcheck // as objects says
+	owned := labels.SelectorFromSet(labels.Set{OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace})
+	return r.Objects.Select(ctx, kind, g.namespace, owned, perPage, func(object json.RawMessage) error { //nolint:wrapcheck // as objects says
 		return r.look(object, g, found)
 	})
 }

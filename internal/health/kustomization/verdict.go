@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
@@ -21,14 +22,17 @@ const (
 )
 
 // judge combines the observed states into one verdict. A known failure takes precedence
-// over everything. Any object that is not known to be Current keeps the verdict Pending.
+// over everything. The first state is the one of the Kustomization itself, which waits for
+// the others. Any object that is not known to be Current keeps the verdict Pending.
 // A paused object is pending too: it will be resumed.
 func judge(seen []observation) health.Result {
-	if failed := having(seen, workload.Failed); len(failed) > 0 {
-		return health.Unhealthy("Failed: "+describe(failed), newest(failed))
+	if failed := inPhase(seen, workload.Failed); len(failed) > 0 {
+		result := health.Unhealthy("Failed: "+describe(failed), newest(failed))
+		result.Reason = reasonOf(failed)
+		return result
 	}
-	pending := having(seen, workload.Progressing, workload.Held, workload.Terminating)
-	unknown := having(seen, workload.Unknown)
+	pending := inPhase(seen, workload.Progressing, workload.Held, workload.Terminating)
+	unknown := inPhase(seen, workload.Unknown)
 	var parts []string
 	if len(pending) > 0 {
 		parts = append(parts, "Waiting for "+describe(pending))
@@ -39,12 +43,21 @@ func judge(seen []observation) health.Result {
 	if len(parts) > 0 {
 		result := health.Pending(strings.Join(parts, ". "))
 		result.RecheckAt = earliestRecheck(pending)
+		result.Reason = reasonOf(slices.Concat(inPhase(seen[1:], workload.Progressing, workload.Held, workload.Terminating), unknown))
 		return result
 	}
 	return health.Healthy(fmt.Sprintf("%s is applied, and nothing of it is failed or in progress", seen[0].name))
 }
 
-func having(seen []observation, phases ...workload.Phase) []observation {
+// reasonOf returns NotStarted if nothing of these objects has run and failed.
+func reasonOf(some []observation) v1alpha1.MeasuringReason {
+	if len(some) == 0 || slices.ContainsFunc(some, func(o observation) bool { return !o.NotStarted }) {
+		return ""
+	}
+	return v1alpha1.HealthNotStarted
+}
+
+func inPhase(seen []observation, phases ...workload.Phase) []observation {
 	var some []observation
 	for _, o := range seen {
 		if slices.Contains(phases, o.Phase) {

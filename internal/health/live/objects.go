@@ -22,9 +22,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
-// perPage is how many objects one list request asks for, unless the caller says it.
-const perPage = 500
-
 // longestObject is how many bytes of JSON are read of an object. The API server stores
 // less.
 const longestObject = 8 << 20
@@ -57,12 +54,6 @@ func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, key types.Nam
 		return nil, fmt.Errorf("read %s %s: %w", kind.Resource.Resource, key, err)
 	}
 	return object, nil
-}
-
-// Each calls do for each object of a kind and namespace that has the labels. The argument
-// of do is valid until do returns.
-func (o *Objects) Each(ctx context.Context, kind *meta.RESTMapping, namespace string, having labels.Set, do func(json.RawMessage) error) error {
-	return o.Select(ctx, kind, namespace, labels.SelectorFromSet(having), perPage, do)
 }
 
 // Select calls do for each object of a kind and namespace that a selector selects. It asks

@@ -80,7 +80,7 @@ func TestRefusalOfTheAPIServerIsItsError(t *testing.T) {
 	if _, err := objects.Get(t.Context(), jobs, types.NamespacedName{Namespace: "shop", Name: "load"}); !apierrors.IsForbidden(err) {
 		t.Errorf("get: %v", err)
 	}
-	if err := objects.Each(t.Context(), jobs, "shop", nil, nil); !apierrors.IsForbidden(err) {
+	if err := objects.Select(t.Context(), jobs, "shop", labels.SelectorFromSet(nil), 500, nil); !apierrors.IsForbidden(err) {
 		t.Errorf("list: %v", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestListIsReadToItsEnd(t *testing.T) {
 		_, _ = io.WriteString(w, pages[r.URL.Query().Get("continue")])
 	})
 	var names []string
-	err := objects.Each(t.Context(), jobs, "shop", labels.Set{"app": "shop"}, func(raw json.RawMessage) error {
+	err := objects.Select(t.Context(), jobs, "shop", labels.SelectorFromSet(labels.Set{"app": "shop"}), 500, func(raw json.RawMessage) error {
 		names = append(names, string(raw))
 		return nil
 	})
@@ -109,7 +109,7 @@ func TestListIsReadToItsEnd(t *testing.T) {
 
 func TestListThatBreaksOffIsAnError(t *testing.T) {
 	objects, _ := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[{}`) })
-	if err := objects.Each(t.Context(), jobs, "shop", nil, func(json.RawMessage) error { return nil }); err == nil {
+	if err := objects.Select(t.Context(), jobs, "shop", labels.SelectorFromSet(nil), 500, func(json.RawMessage) error { return nil }); err == nil {
 		t.Error("it is taken for a list")
 	}
 }
