@@ -54,6 +54,16 @@ type Gatherer struct {
 	Images Images
 	// Memory corrects what Client shows; nil corrects nothing.
 	Memory Memory
+	// Started says whether what a Kustomization lacks has run; nil takes all that Flux calls
+	// unhealthy for a verdict.
+	Started Started
+}
+
+// Started looks at the objects of a Kustomization that did not become healthy.
+type Started interface {
+	// NotStarted reports whether what is missing was not started, and nothing that has run
+	// has failed.
+	NotStarted(ctx context.Context, kustomization types.NamespacedName) bool
 }
 
 // Images knows what registries say of the images that ImagePolicies offer. It never

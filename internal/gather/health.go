@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -41,12 +45,32 @@ func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 		return err
 	}
 	if s.Health.Problem == nil {
-		s.Health.Checks = checks
+		s.Health.Checks, s.Health.Shared = checks, shared(s.Found, checks)
 		if g.Memory != nil {
 			s.Health.Checks, s.Health.Rejected = g.Memory.Checks(s.Rollout, checks)
 		}
 	}
 	return nil
+}
+
+// shared returns the checks of Kustomizations by which several Rollouts deploy.
+func shared(found []targets.Target, checks []v1alpha1.HealthCheck) map[string]bool {
+	var all map[string]bool
+	for i := range checks {
+		if !checks[i].IsClass(v1alpha1.HealthCheckClassKustomization) {
+			continue
+		}
+		about, err := kustomization.Reference(&checks[i])
+		if err == nil && slices.ContainsFunc(found, func(t targets.Target) bool {
+			return t.Kustomization != nil && client.ObjectKeyFromObject(t.Kustomization) == about && t.IsShared()
+		}) {
+			if all == nil {
+				all = map[string]bool{}
+			}
+			all[client.ObjectKeyFromObject(&checks[i]).String()] = true
+		}
+	}
+	return all
 }
 
 // denied returns a problem if a check in another namespace does not admit this one. A

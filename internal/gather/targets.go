@@ -68,10 +68,20 @@ func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (p
 		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}
 	seen = remember(rollout, t, seen, version)
+	seen.NotStarted = g.notStarted(ctx, rollout, t, seen)
 	if g.Memory == nil {
 		return seen, nil
 	}
 	return g.Memory.Judge(ctx, rollout, t, seen)
+}
+
+// notStarted reports whether a target is unhealthy only because something was not started.
+// It is asked only while a promotion runs: it decides what the failure says.
+func (g Gatherer) notStarted(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) bool {
+	if g.Started == nil || t.Kustomization == nil || !seen.Unhealthy || !rollout.Current().State().Running() {
+		return false
+	}
+	return g.Started.NotStarted(ctx, client.ObjectKeyFromObject(t.Kustomization))
 }
 
 // permitted reports a conflict if the source of a target is in another namespace and that
@@ -101,6 +111,7 @@ func remember(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target
 	}
 	seen.State, seen.Reason, seen.Message = was.State, was.Reason, was.Message
 	seen.Unhealthy = was.Reason == v1alpha1.TargetUnhealthy
+	seen.Shared = seen.Unhealthy && t.IsShared()
 	return seen
 }
 

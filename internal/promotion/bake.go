@@ -47,10 +47,12 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 	healthy := applied && in.Health.proven(proofs)
 	switch {
 	case applied && proofs.any(Disproven):
-		d.failByHealth(proofs)
+		d.failByHealth(in, proofs)
 	case healthy:
 		d.startBake(in, entry)
-	case !deadline.IsZero() && in.Now.After(deadline):
+	case in.Targets.gaveUp() && Protected(&in.Rollout.Spec) && !in.Rollout.Recovering():
+		d.failByTargets(in, proofs)
+	case !deadline.IsZero() && in.Now.After(deadline) && !in.onlyLacksTraffic(proofs):
 		d.failByDeadline(in, proofs)
 	case !applied:
 		d.wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
@@ -58,7 +60,7 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 		d.awaitHealth(in, proofs)
 		d.lookAt(d.overdueAt(in, entry, proofs))
 	}
-	if d.Action == Wait {
+	if d.Action == Wait && !in.Now.After(deadline) {
 		d.lookAfter(deadline)
 	}
 }
@@ -74,17 +76,20 @@ func (d *Decision) lookAfter(deadline time.Time) {
 // judgeBaking evaluates a promotion that is applied and healthy, and whose bake clock
 // runs. The bake succeeds only at a moment at which everything is applied and healthy.
 func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
-	end := bakeEnd(&in.Rollout.Spec, entry)
+	proofs, lostAt := in.withLosses(entry, proofs)
+	targetsLostAt, end := in.targetsLostAt(entry), bakeEnd(in, entry)
 	switch {
 	case proofs.any(Disproven):
-		d.failByHealth(proofs)
+		d.failByHealth(in, proofs)
+	case !targetsLostAt.IsZero() && !in.Now.Before(targetsLostAt):
+		d.failByTargets(in, proofs)
+	case !in.Health.proven(proofs) || in.Targets.unhealthy():
+		d.standStill(in, entry, proofs)
+		d.lookAt(lostAt)
+		d.lookAt(targetsLostAt)
 	case in.Now.Before(end):
-		d.awaitHealth(in, proofs)
-		d.Message = "baking until " + clock(end)
+		d.wait(v1alpha1.ProgressingReason, "baking until "+clock(end))
 		d.lookAt(end)
-	case !in.Health.proven(proofs):
-		d.awaitHealth(in, proofs)
-		d.Message, d.Overdue = "the bake time is over; "+d.Message, true
 	case !in.Targets.applied():
 		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.outdated(), "; "))
 		d.Overdue = true
@@ -146,14 +151,12 @@ func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
 		d.finish(in)
 		return
 	}
-	start := wholeSecond(in.Now)
-	if entry.BakeStartTime != nil { // a user let a stopped bake continue
-		start = entry.BakeStartTime.Time
+	begun := *entry
+	if begun.BakeStartTime == nil { // otherwise a user let a stopped bake continue
+		begun.BakeStartTime = &metav1.Time{Time: wholeSecond(in.Now)}
 	}
-	end := start.Add(bake.Duration)
-	d.Action, d.Reason = StartBake, v1alpha1.BakeTimeStartedReason
-	d.Message = fmt.Sprintf("%s; baking for %s, until %s", proven(in), bake.Duration, clock(end))
-	d.lookAt(end)
+	d.Action, d.Reason, d.Message = StartBake, v1alpha1.BakeTimeStartedReason, baking(in, &begun)
+	d.lookAt(bakeEnd(in, &begun))
 }
 
 func (d *Decision) finish(in Input) {
@@ -161,35 +164,8 @@ func (d *Decision) finish(in Input) {
 	d.Message = proven(in)
 	if bake := in.Rollout.Spec.BakeTimeOf(in.Rollout.Current()); bake != nil {
 		d.Reason = v1alpha1.BakeTimePassedReason
-		d.Message = fmt.Sprintf("%s for the bake time of %s", proven(in), bake.Duration)
+		d.Message = fmt.Sprintf("%s for the bake time of %s%s", proven(in), bake.Duration, pauses(in, in.Rollout.Current()))
 	}
-}
-
-func (d *Decision) failByHealth(proofs Proofs) {
-	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
-	d.Cause, d.Failed = v1alpha1.CauseHealthCheckFailed, proofs.failed(Disproven)
-	d.Message = describe(d.Failed)
-}
-
-// atDeadline begins the message of a promotion that failed at its deadline.
-const atDeadline = "not applied and healthy within"
-
-// failByDeadline reports everything that was still missing: targets that Flux has not
-// applied, and checks that have not proven the release healthy.
-func (d *Decision) failByDeadline(in Input, proofs Proofs) {
-	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
-	d.Cause, d.Failed = causeAtDeadline(in, proofs), proofs.failed(Unreset, Undecided, Disproven)
-	missing := in.Health.refused(proofs)
-	if outdated := in.Targets.outdated(); len(outdated) > 0 {
-		missing = append(missing, truncate.Join(outdated, "; "))
-	}
-	if len(d.Failed) > 0 {
-		missing = append(missing, describe(d.Failed))
-	}
-	if in.Health.Problem != nil {
-		missing = append(missing, in.Health.Problem.Message)
-	}
-	d.Message = fmt.Sprintf("%s %s: %s", atDeadline, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; "))
 }
 
 // deadlineOf returns when a deploying entry has failed; zero means never. If nobody had
@@ -227,19 +203,6 @@ func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry
 	}
 	cutoff := entry.Cutoff()
 	return cutoff.Add(rollout.Spec.DeployTimeout.Duration)
-}
-
-// bakeEnd returns when the bake time is over.
-func bakeEnd(spec *v1alpha1.RolloutSpec, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
-	start := entry.Timestamp.Time
-	if entry.BakeStartTime != nil {
-		start = entry.BakeStartTime.Time
-	}
-	bake := spec.BakeTimeOf(entry)
-	if bake == nil {
-		return start
-	}
-	return start.Add(bake.Duration)
 }
 
 // proven describes the evidence.

@@ -39,6 +39,17 @@ func overdue(o outcome) outcome {
 	return o
 }
 
+// standsStill is the outcome when the clock of a bake was first seen to stand still.
+func standsStill(reason, message string, since time.Time) outcome {
+	text := "the bake time stands still since " + since.Truncate(time.Second).Format(time.RFC3339) + "; " + message
+	return withRecheck(waiting(reason, text), since.Add(time.Minute))
+}
+
+func withResets(o outcome, resets ...int) outcome {
+	o.Resets = resets
+	return o
+}
+
 func TestDeploying(t *testing.T) {
 	const applying = "waiting for Flux to apply 1.1.0"
 	started := func(message string, end time.Time) outcome {
@@ -343,28 +354,23 @@ func TestBaking(t *testing.T) {
 		},
 		"a check that is Pending at the end keeps it open": {
 			given(hour()).at(one).targets(applied("apps")).resetChecks(check("db").Pending()),
-			overdue(waiting(v1alpha1.ProgressingReason, "the bake time is over; waiting for HealthCheck shop-prod/db")),
+			overdue(standsStill(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/db", one)),
 		},
 		"a check that joins late is reset, and must be proven too": {
 			given(hour()).targets(applied("apps")).resetChecks(check("db").Healthy()).checks(check("new").Healthy()),
-			outcome{
-				Action: promotion.Wait, Reason: v1alpha1.ProgressingReason, Resets: []int{1},
-				Message: "the bake time is over; waiting for HealthCheck shop-prod/new", Overdue: true,
-			},
+			withResets(standsStill(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/new", noon), 1),
 		},
 		"a check that joins while it bakes is reset at once": {
 			given(hour()).at(noon.Add(-instant)).checks(check("new").Unhealthy()),
-			outcome{
-				Action: promotion.Wait, Reason: v1alpha1.ProgressingReason, Resets: []int{0},
-				Message: "baking until 2026-03-02T12:00:00Z", RecheckAt: noon,
-			},
+			withResets(standsStill(v1alpha1.ProgressingReason, "waiting for HealthCheck shop-prod/new", noon.Add(-instant)), 0),
 		},
 		"checks that cannot be read at the end keep it open": {
-			given(hour()).targets(applied("apps")).healthUnreadable(), overdue(waiting("Broken", "the bake time is over; it is broken")),
+			given(hour()).targets(applied("apps")).healthUnreadable(), standsStill("Broken", "it is broken", noon),
 		},
 		"a target that slipped back at the end keeps it open": {
 			given(hour()).targets(target("apps", v1alpha1.TargetPending, "is suspended: resume it")),
-			overdue(waiting(v1alpha1.TargetsPendingReason, "the bake time is over; Kustomization shop-prod/apps: is suspended: resume it")),
+			withRecheck(overdue(waiting(v1alpha1.TargetsPendingReason, "the bake time is over; Kustomization shop-prod/apps: is suspended: resume it")),
+				noon.Add(15*time.Minute+instant)),
 		},
 		"a longer bake time set meanwhile is the one that counts": {
 			given(baking().BakeTime(2 * time.Hour)).at(noon), until(one),

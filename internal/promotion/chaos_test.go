@@ -23,7 +23,7 @@ func playChaos(t *testing.T, rng *rand.Rand) {
 		w.targets = append(w.targets, &fluxObject{name: fmt.Sprintf("more-%d", i), image: anyOf(rng, "", image, "registry.example.com/shop-manifests")})
 	}
 	if w.rollout.Spec.HealthCheckSelector != nil {
-		w.addCheck("smoke")
+		w.addRollout("smoke")
 		w.addCheck("monitor").terse = true
 	}
 	if rng.IntN(3) == 0 {
@@ -81,6 +81,9 @@ func (w *world) anything() {
 	}
 	if w.rollout.Spec.RollsBack() {
 		does = append(does, w.troubles()...)
+	}
+	if len(w.writers) > 0 {
+		does = append(does, w.ail, w.ail)
 	}
 	if w.rng.IntN(3) == 0 {
 		does[w.rng.IntN(len(does))]()

@@ -56,6 +56,9 @@ type Proof struct {
 	Check *v1alpha1.HealthCheck
 	// State of the proof.
 	State ProofState
+	// LostSince is since when what was proven is not any more, if that is why the proof is
+	// Disproven.
+	LostSince time.Time
 }
 
 // Proofs are the proofs of all selected checks, in their order.
@@ -206,6 +209,9 @@ func (p Proofs) failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
 // complaint describes what the check lacks. It never shows the message that the reset
 // left as a cause.
 func (p Proof) complaint() string {
+	if !p.LostSince.IsZero() {
+		return truncate.Text(fmt.Sprintf("not healthy since %s: %s", clock(p.LostSince), orEmpty(p.Check.Status.Message)), longestComplaint)
+	}
 	said := p.Check.Status.Message
 	healthy := p.Check.Status.Status == v1alpha1.HealthStatusHealthy
 	switch {

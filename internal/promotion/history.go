@@ -41,6 +41,7 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	recordReported(in, history)
 	if !d.Action.Promotes() {
 		recordApplied(in, history)
+		recordBakeClock(in, d.Outcome, history)
 	}
 	switch d.Action {
 	case Promote, Supersede, Adopt:
@@ -127,6 +128,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.AppliedTime, entry.FailedHealthChecks = nil, nil, nil, nil
 	entry.Cause, entry.RollbackDue, entry.Quarantine = "", nil, ""
+	entry.UnprovenSince, entry.UnprovenFor = nil, nil
 	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
 }
 

@@ -31,6 +31,7 @@ type memory struct {
 	blind time.Time
 	// tampered is the id of the promotion whose target another user changed.
 	tampered int64
+	baked    baked
 	setbacks
 }
 
@@ -39,6 +40,7 @@ func newMemory() memory { return memory{failed: map[string]bool{}, setbacks: new
 // decide calls the engine, and checks the invariants of every decision.
 func (w *world) decide(in promotion.Input) promotion.Decision {
 	w.t.Helper()
+	w.watchBake(in)
 	before := copyInput(in)
 	d := promotion.Decide(in)
 	if !reflect.DeepEqual(before, in) {
@@ -54,6 +56,7 @@ func (w *world) decide(in promotion.Input) promotion.Decision {
 	w.checkChoice(in, d)
 	w.checkWakes(in, d)
 	w.checkQuarantines(in, d)
+	w.checkBake(in, d)
 	return d
 }
 
@@ -228,7 +231,10 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	if running > 1 || running == 1 && !w.rollout.Current().State().Running() {
 		w.fail("more than the newest entry is running: %s", w.describeHistory())
 	}
-	if d.Action == promotion.FinishBake {
+	switch d.Action {
+	case promotion.StartBake:
+		w.beginsBake()
+	case promotion.FinishBake:
 		w.checkSuccess(in)
 	}
 	if d.Action == promotion.FailBake && in.Rollout.Recovering() {

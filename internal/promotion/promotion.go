@@ -168,6 +168,9 @@ type Health struct {
 	// Rejected explains why checks cannot be reset: the API server rejected the write. The
 	// key is "namespace/name".
 	Rejected map[string]string
+	// Shared are the checks of what several Rollouts deploy together: they condemn none of
+	// the releases. The key is "namespace/name".
+	Shared map[string]bool
 	// Problem is set if the HealthChecks could not be selected or read.
 	Problem *Problem
 }
@@ -246,6 +249,11 @@ type Outcome struct {
 	// Overdue is true if Wait lasts longer than a promotion usually takes at this point.
 	// Then it is worth reporting what Message waits for.
 	Overdue bool
+	// Unproven is true if not everything proves a release healthy that bakes.
+	Unproven bool
+	// LateSince is when the promotion was to be over, if that is so long ago that somebody
+	// should know; zero otherwise.
+	LateSince time.Time
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
 	// Recovery is set if the promoted release cannot fail. It explains why.
@@ -315,6 +323,7 @@ func Decide(in Input) Decision {
 	d.Candidates = judge(in, ledger)
 	d.choose(in)
 	d.noteOverdue(in)
+	d.noteLate(in)
 	d.Rollback = standing(in, &d)
 	if d.Action.Promotes() {
 		d.Recovery = recovery(in, &d)
@@ -403,7 +412,7 @@ func (d *Decision) supersedeBelow(i int) {
 // matters: a check that is reset before the release is applied would prove it too early.
 func (d *Decision) promote(in Input, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) {
 	d.Action, d.Release, d.Grounds = Promote, release, grounds
-	d.Resets, d.Overdue = nil, false
+	d.Resets, d.Overdue, d.Unproven = nil, false, false
 	if in.Rollout.Current().State().Running() {
 		d.Action = Supersede
 	}

@@ -68,10 +68,10 @@ func TestPromotionThatCannotFailWaitsForHealth(t *testing.T) {
 			given(deploying()).targets(applied("apps")).resetChecks(check("db").Healthy().ErrorAt(noon)), promotion.StartBake, noon.Add(30 * time.Minute),
 		},
 		"an error keeps the bake open beyond its time": {
-			given(baking()).targets(applied("apps")).resetChecks(check("db").Unhealthy().ErrorAt(noon)), promotion.Wait, time.Time{},
+			given(baking()).targets(applied("apps")).resetChecks(check("db").Unhealthy().ErrorAt(noon)), promotion.Wait, noon.Add(time.Minute),
 		},
 		"an Unhealthy without an error, too": {
-			given(baking()).targets(applied("apps")).resetChecks(check("db").Unhealthy()), promotion.Wait, time.Time{},
+			given(baking()).targets(applied("apps")).resetChecks(check("db").Unhealthy()), promotion.Wait, noon.Add(time.Minute),
 		},
 		"it ends well when the check is Healthy again": {
 			given(baking()).targets(applied("apps")).resetChecks(check("db").Healthy().ErrorAt(noon)), promotion.FinishBake, time.Time{},

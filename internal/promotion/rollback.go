@@ -231,17 +231,6 @@ func schedulesLetGoBack(a attempt) *Hold {
 	return nil
 }
 
-// causeAtDeadline returns what made a promotion fail at its deadline.
-func causeAtDeadline(in Input, proofs Proofs) v1alpha1.FailureCause {
-	switch {
-	case proofs.any(Disproven):
-		return v1alpha1.CauseHealthCheckFailed
-	case slices.ContainsFunc(in.Targets.All, func(t Target) bool { return t.Unhealthy }):
-		return v1alpha1.CauseTargetUnhealthy
-	}
-	return v1alpha1.CauseDeployTimeout
-}
-
 // recordCause says in the history why a promotion has failed, and when a rollback answers
 // it. A rollback itself never fails.
 func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {

@@ -102,7 +102,9 @@ func (w *world) eraseMarks() {
 	for i := range w.rollout.Status.History {
 		entry := &w.rollout.Status.History[i]
 		entry.Cause, entry.RollbackDue, entry.Rollback, entry.Quarantine = "", nil, nil, ""
+		entry.UnprovenSince, entry.UnprovenFor = nil, nil
 	}
+	w.memory.baked = baked{}
 	w.log("old client", "writes the status")
 }
 
@@ -157,5 +159,6 @@ func (w *world) comesToRest(rng *rand.Rand) {
 func (w *world) heal() {
 	clear(w.unhealthy)
 	clear(w.stuck)
-	w.sick = false
+	clear(w.lost)
+	w.sick, w.fog = false, false
 }

@@ -147,6 +147,12 @@ func (s *situation) refused(name, why string) *situation {
 	return s
 }
 
+// shared sets that a check is about what several Rollouts deploy.
+func (s *situation) shared(name string) *situation {
+	s.input.Health.Shared = map[string]bool{fixture.Namespace + "/" + name: true}
+	return s
+}
+
 func (s *situation) healthUnreadable() *situation {
 	s.input.Health.Problem = broken
 	return s

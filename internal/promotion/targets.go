@@ -68,6 +68,13 @@ type Target struct {
 	// Unhealthy is true if the State is Failed because Flux has applied the release, and
 	// what it applied did not become healthy.
 	Unhealthy bool
+	// NotStarted is true if it is Unhealthy only because nothing of it was started in time,
+	// and nothing that did run has failed.
+	NotStarted bool
+	// GaveUp is true if the State is Failed and Flux does not try again by itself.
+	GaveUp bool
+	// Shared is true if other Rollouts deploy by the same object, too.
+	Shared bool
 	// Moved reports that the tag was pushed again after the target had applied the release,
 	// and that Flux has pulled the new content; empty if this has not happened.
 	Moved string
@@ -103,6 +110,16 @@ func (t Targets) applied() bool {
 	return t.Problem == nil && !slices.ContainsFunc(t.All, func(target Target) bool {
 		return target.State != v1alpha1.TargetApplied
 	})
+}
+
+// unhealthy reports whether Flux says that what it applied of the release is not healthy.
+func (t Targets) unhealthy() bool {
+	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Unhealthy })
+}
+
+// gaveUp reports whether Flux does not try again by itself with a target.
+func (t Targets) gaveUp() bool {
+	return slices.ContainsFunc(t.All, func(target Target) bool { return target.GaveUp })
 }
 
 // mismatch reports whether a target has pulled content that is not the release, as far as

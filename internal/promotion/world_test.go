@@ -48,6 +48,7 @@ type world struct {
 	// true while every release is unhealthy.
 	stuck map[string]bool
 	sick  bool
+	ailments
 	gates []v1alpha1.RolloutGate
 	// schedules that select the Rollout, by name.
 	schedules map[string]*schedule.Schedule
@@ -118,6 +119,7 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 		order:     order(anySemver),
 		unhealthy: map[string]time.Duration{},
 		stuck:     map[string]bool{},
+		ailments:  ailments{lost: map[string]time.Duration{}},
 		pushes:    map[string]int{},
 		answers:   map[question]promotion.Metadata{},
 		targets:   []*fluxObject{{name: "apps"}},
@@ -236,10 +238,7 @@ func (w *world) evaluate() {
 }
 
 func (w *world) evaluateOne(by *writer) {
-	status, says := v1alpha1.HealthStatusHealthy, "all is well"
-	if w.isUnhealthy() {
-		status, says = v1alpha1.HealthStatusUnhealthy, w.targets[0].applied+" does not answer"
-	}
+	status, says := w.observed(by)
 	by.truth.version, by.truth.allApplied = w.targets[0].applied, w.allApplied()
 	stored := &by.check.Status
 	if stored.Status == status && !by.terse {

@@ -122,6 +122,8 @@ type Reconciler struct {
 	reported    reportedFailures
 	helm        helmReleases
 	targetLooks targetLooks
+	// started looks at the objects of Kustomizations that did not become healthy.
+	started gather.Started
 	// environments is true once Environments are watched.
 	environments atomic.Bool
 	// quarantines is true once quarantines are watched.

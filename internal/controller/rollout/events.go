@@ -237,7 +237,7 @@ func newsOf(was, now *metav1.Condition, others func(reason string) bool) (eventT
 	switch same := was != nil && was.Status == now.Status && eventReason(was) == eventReason(now); {
 	case same:
 		return "", others(now.Reason)
-	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown:
+	case now.Status == alarms[now.Type] || now.Status == metav1.ConditionUnknown, now.Reason == v1alpha1.BakeOverdueReason:
 		return corev1.EventTypeWarning, true
 	case now.Reason == v1alpha1.GatesBypassedReason, now.Reason == v1alpha1.FloatingTagReason,
 		now.Reason == v1alpha1.AllGatesPassingReason && was != nil && was.Status == metav1.ConditionFalse:
@@ -318,6 +318,7 @@ var errorReasons = map[string]bool{
 	v1alpha1.InvalidImagePolicyReason:   true,
 	v1alpha1.ImagePolicyNotFoundReason:  true,
 	v1alpha1.RollbackOverdueReason:      true,
+	v1alpha1.BakeOverdueReason:          true,
 	v1alpha1.RollbackNotPossibleReason:  true,
 	v1alpha1.QuarantinedReason:          true, // only of Stalled: a version that a user chose is not promoted
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,7 +19,7 @@ import (
 // setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
 // together. Stalled is True while a user must act, and Reconciling while something
 // expected has not happened yet. Ready stays True during a running promotion, to keep
-// dashboards and alerts quiet.
+// dashboards and alerts quiet, unless its release is not healthy or it takes too long.
 func setReady(r report) {
 	current := r.Rollout.Current()
 	if problem := r.stalling(); problem != nil {
@@ -39,12 +40,26 @@ func setReady(r report) {
 	case r.rollback.Reason == v1alpha1.RollbackOverdueReason:
 		r.stall(v1alpha1.RollbackOverdueReason, r.rollback.Message)
 	case current.State().Running():
-		r.wait(metav1.ConditionTrue, runningReason(current), r.summary(current))
+		r.run(current)
 	case r.targetsTrail():
 		r.trail(current)
 	default:
 		r.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
 		r.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, r.successReason(current), r.summary(current))
+	}
+}
+
+// run reports a promotion that is under way.
+func (r report) run(current *v1alpha1.DeploymentHistoryEntry) {
+	d := r.decision
+	switch unhealthy := promotion.Unhealthy(r.Health.Checks); {
+	case !d.LateSince.IsZero():
+		r.wait(metav1.ConditionFalse, v1alpha1.BakeOverdueReason,
+			fmt.Sprintf("%s; it was to be over at %s", r.summary(current), d.LateSince.UTC().Format(time.RFC3339)))
+	case d.Overdue && (d.Unproven || len(unhealthy) > 0):
+		r.wait(metav1.ConditionFalse, v1alpha1.HealthNotProvenReason, r.summary(current))
+	default:
+		r.wait(metav1.ConditionTrue, runningReason(current), r.summary(current))
 	}
 }
 
@@ -197,7 +212,7 @@ func (r report) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	if r.targetsTrail() && !r.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason || r.isHindered()) {
 		all = append(all, applied.Message)
 	}
-	if unhealthy := promotion.Unhealthy(r.Health.Checks); current.State() == v1alpha1.BakeDeploying && len(unhealthy) > 0 {
+	if unhealthy := promotion.Unhealthy(r.Health.Checks); current.State().Running() && len(unhealthy) > 0 {
 		all = append(all, "Unhealthy: "+namesOf(unhealthy))
 	}
 	return all

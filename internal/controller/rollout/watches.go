@@ -30,6 +30,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -43,6 +45,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
+	objects, err := live.NewObjects(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("create a client for inventories: %w", err)
+	}
+	r.started = &kustomization.Checker{Objects: objects, Mapper: mgr.GetRESTMapper(), Now: r.Now}
 	on := handler.EnqueueRequestsFromMapFunc
 	build := ctrl.NewControllerManagedBy(mgr).WithEventFilter(r.writes.ForgetGone())
 	if r.Metadata != nil {

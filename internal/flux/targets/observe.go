@@ -44,6 +44,8 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 		seen = t.observeKustomization(rollout, version).into(seen)
 	}
 	seen.Unhealthy = seen.Reason == v1alpha1.TargetUnhealthy
+	seen.Shared = seen.Unhealthy && t.IsShared()
+	seen.GaveUp = seen.State == v1alpha1.TargetFailed && t.gaveUp(rollout)
 	return seen
 }
 

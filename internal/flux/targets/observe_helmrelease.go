@@ -3,6 +3,7 @@
 package targets
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -30,6 +31,8 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 	switch {
 	case !charted && len(t.Paths) == 0, !t.offers(rollout, version):
 		return pending
+	case failed && wasApplied(h):
+		return failure(v1alpha1.TargetUnhealthy, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case charted && refusesChart(h, version), failed:
 		return failure(v1alpha1.TargetNotApplied, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
@@ -44,6 +47,22 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 // the version was written.
 func (t Target) hasFailed(rollout *v1alpha1.Rollout) bool {
 	return t.tried(rollout) && helmFailed(t.HelmRelease) && t.handled()
+}
+
+// wasApplied reports whether the last attempt, which has failed, got as far as the cluster:
+// its tests failed, or Helm has stored a version with its chart and its values.
+func wasApplied(h *helmv2.HelmRelease) bool {
+	if ready := notReady(h); ready != nil && ready.Reason == helmv2.TestFailedReason {
+		return true
+	}
+	return slices.ContainsFunc(h.Status.History, func(s *helmv2.Snapshot) bool {
+		return s != nil && s.ChartVersion == h.Status.LastAttemptedRevision && s.ConfigDigest == h.Status.LastAttemptedConfigDigest
+	})
+}
+
+// gaveUp reports whether helm-controller does not try again by itself.
+func (t Target) gaveUp(rollout *v1alpha1.Rollout) bool {
+	return t.HelmRelease != nil && t.hasFailed(rollout) && apimeta.IsStatusConditionTrue(t.HelmRelease.Status.Conditions, meta.StalledCondition)
 }
 
 // offers reports whether Flux could apply the version: the target carries it, and its

@@ -34,7 +34,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 		return made().Installed(before, "superseded").Deployed(now).Ready()
 	}
 	failed := func(reason, message string) *fixture.HelmReleaseBuilder {
-		return made().Installed(before, "deployed").Attempted(now).Installed(now, "failed").
+		return made().Installed(before, "deployed").Attempted(now).AttemptedWith(fixture.ConfigDigest).Installed(now, "failed").
 			Condition(meta.ReadyCondition, no, 2, message).Because(reason)
 	}
 	rejected := func(message string) *fixture.HelmReleaseBuilder {
@@ -134,35 +134,44 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			release: deployed().Suspended(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSuspended, message: "is suspended: resume it",
 		},
 		"failed if the upgrade failed": {
-			release: failed(helmv2.UpgradeFailedReason, upgradeFailed), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed,
+			release: failed(helmv2.UpgradeFailedReason, upgradeFailed), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: upgradeFailed,
 		},
 		"failed if the installation failed": {
-			release: failed(helmv2.InstallFailedReason, "Helm install failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm install failed",
+			release: failed(helmv2.InstallFailedReason, "Helm install failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: "Helm install failed",
 		},
 		"failed if the tests of the chart failed": {
-			release: failed(helmv2.TestFailedReason, "Helm test failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm test failed",
+			release: failed(helmv2.TestFailedReason, "Helm test failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: "Helm test failed",
 		},
 		"failed if Helm went back to the release before": {
 			release: failed(helmv2.RollbackSucceededReason, rolledBack).Snapshot(fixture.ChartVersion("1.0.0", ""), "", "deployed"),
-			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: rolledBack,
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: rolledBack,
 		},
 		"failed if Helm could not go back": {
-			release: failed(helmv2.RollbackFailedReason, "Helm rollback failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm rollback failed",
+			release: failed(helmv2.RollbackFailedReason, "Helm rollback failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: "Helm rollback failed",
 		},
 		"failed if Helm uninstalled what it could not install": {
 			release: failed(helmv2.UninstallSucceededReason, "Helm uninstall remediation succeeded"),
-			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm uninstall remediation succeeded",
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: "Helm uninstall remediation succeeded",
 		},
 		"failed if Helm could not uninstall it": {
-			release: failed(helmv2.UninstallFailedReason, "Helm uninstall failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: "Helm uninstall failed",
+			release: failed(helmv2.UninstallFailedReason, "Helm uninstall failed"), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: "Helm uninstall failed",
 		},
 		"failed if Helm says so while it is about to try again": {
 			release: failed(helmv2.UpgradeFailedReason, upgradeFailed).Condition(meta.ReconcilingCondition, yes, 2, "retrying after 5m0s"),
-			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed,
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: upgradeFailed,
 		},
 		"pending while it is being deleted, which is no failure of the release": {
 			release: failed(helmv2.UninstallSucceededReason, "Helm uninstall succeeded").Deleted(), state: v1alpha1.TargetPending,
 			reason: v1alpha1.TargetDeleting, message: "is being deleted",
+		},
+		"failed, and not unhealthy, if Helm did not get as far as the cluster": {
+			release: made().Installed(before, "deployed").Attempted(now).AttemptedWith(fixture.ConfigDigest).
+				Condition(meta.ReadyCondition, no, 2, upgradeFailed).Because(helmv2.UpgradeFailedReason),
+			state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed,
+		},
+		"failed, and not unhealthy, if what failed were other values": {
+			release: failed(helmv2.UpgradeFailedReason, upgradeFailed).AttemptedWith("sha256:3"),
+			state:   v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed,
 		},
 		"pending if Helm failed with what the source offered before": {
 			release: failed(helmv2.UpgradeFailedReason, upgradeFailed).Attempted(before), state: v1alpha1.TargetPending,
@@ -264,6 +273,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			}
 			NewWithT(t).Expect(observed.Observe(rollout, version)).To(Equal(promotion.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
+				Unhealthy: tt.reason == v1alpha1.TargetUnhealthy,
 			}))
 		})
 	}

@@ -14,6 +14,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -169,6 +170,24 @@ func VariablesOf(kustomization client.Object, rollout string) []string {
 	}
 	slices.Sort(variables)
 	return variables
+}
+
+// IsShared reports whether several Rollouts deploy by a Kustomization or HelmRelease: they
+// write into it, or into the source that it consumes. What becomes of its objects says
+// nothing about the release of one of them.
+func (t Target) IsShared() bool {
+	if t.Repository != nil {
+		return false
+	}
+	o := t.Object()
+	rollouts := map[types.NamespacedName]bool{}
+	for _, name := range rolloutsNamedBy(o) {
+		rollouts[types.NamespacedName{Namespace: o.GetNamespace(), Name: name}] = true
+	}
+	if t.Source != nil && RolloutOf(t.Source) != "" {
+		rollouts[types.NamespacedName{Namespace: t.Source.Namespace, Name: RolloutOf(t.Source)}] = true
+	}
+	return len(rollouts) > 1
 }
 
 // mostRollouts is how many Rollouts may write into one object: each change of it wakes all

@@ -429,8 +429,8 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 		"pending while its source does not exist": {
 			release: charted(), state: v1alpha1.TargetPending, reason: v1alpha1.TargetSourceMissing, message: "its OCIRepository web does not exist",
 		},
-		"failed if the upgrade failed": {release: failed(helmv2.UpgradeFailedReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
-		"failed if Helm went back":     {release: failed(helmv2.RollbackSucceededReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetNotApplied, message: upgradeFailed},
+		"failed if the upgrade failed": {release: failed(helmv2.UpgradeFailedReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: upgradeFailed},
+		"failed if Helm went back":     {release: failed(helmv2.RollbackSucceededReason), state: v1alpha1.TargetFailed, reason: v1alpha1.TargetUnhealthy, message: upgradeFailed},
 		"pending if Helm could not try": {
 			release: failed("ValuesError"), state: v1alpha1.TargetPending, reason: v1alpha1.TargetArtifactFailed, message: upgradeFailed,
 		},
@@ -469,6 +469,7 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 			}
 			NewWithT(t).Expect(observed.Observe(rollout, "1.1.0")).To(Equal(promotion.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
+				Unhealthy: tt.reason == v1alpha1.TargetUnhealthy,
 			}))
 		})
 	}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// The bake clock counts the time in which everything proves the release healthy. It stands
+// still from the moment at which something is first seen not to, and goes on when
+// everything does again. So a release that was down during its bake has not baked.
+
+// bakeEnd returns when the bake time is over if everything proves the release healthy from
+// now on.
+func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	start := entry.Timestamp.Time
+	if entry.BakeStartTime != nil {
+		start = entry.BakeStartTime.Time
+	}
+	if bake := in.Rollout.Spec.BakeTimeOf(entry); bake != nil {
+		start = start.Add(bake.Duration)
+	}
+	return start.Add(stoodStill(in.Now, entry))
+}
+
+// stoodStill returns for how long the clock has not counted.
+func stoodStill(now time.Time, entry *v1alpha1.DeploymentHistoryEntry) time.Duration {
+	var stood time.Duration
+	if entry.UnprovenFor != nil {
+		stood = entry.UnprovenFor.Duration
+	}
+	if since := entry.UnprovenSince; since != nil {
+		stood += max(0, wholeSecond(now).Sub(since.Time))
+	}
+	return stood
+}
+
+// lull is how long the clock may stand still before that is worth a report: to replace a
+// pod, or to drain a node, takes less.
+const lull = time.Minute
+
+// standStill waits until everything proves the release healthy again.
+func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+	d.awaitHealth(in, proofs)
+	if in.Targets.unhealthy() {
+		d.Message = truncate.Join(in.Targets.outdated(), "; ")
+	}
+	since := in.Now
+	if entry.UnprovenSince != nil {
+		since = entry.UnprovenSince.Time
+	}
+	d.Unproven, d.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", clock(since), d.Message)
+	if due := since.Add(lull); in.Now.Before(due) {
+		d.lookAt(due)
+	} else {
+		d.Overdue = true
+	}
+}
+
+// longestGrace is the longest time by which a bake may be late before somebody is told.
+const longestGrace = 15 * time.Minute
+
+// noteLate says since when a promotion is late that still waits for its outcome. A rollback
+// has its own rule.
+func (d *Decision) noteLate(in Input) {
+	entry := in.Rollout.Current()
+	if d.Action != Wait || entry.IsRollback() {
+		return
+	}
+	due, grace := dueAt(in, entry)
+	switch told := due.Add(grace); {
+	case due.IsZero(), d.counts(in, entry):
+	case in.Now.After(told):
+		d.LateSince, d.Overdue = due, true
+	default:
+		d.lookAfter(told)
+	}
+}
+
+// counts reports whether the clock of a bake runs.
+func (d *Decision) counts(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
+	return entry.State() == v1alpha1.BakeInProgress && !d.Unproven && in.Now.Before(bakeEnd(in, entry))
+}
+
+// dueAt returns when a promotion was to be over, and by how much it may be late: a bake by
+// its own length. A promotion that nothing ends is never due.
+func dueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry) (due time.Time, grace time.Duration) {
+	timeout, bake := in.Rollout.Spec.DeployTimeout, in.Rollout.Spec.BakeTimeOf(entry)
+	switch {
+	case entry.State() == v1alpha1.BakeDeploying && timeout != nil && entry.BakeStartTime == nil:
+		cutoff := entry.Cutoff()
+		return cutoff.Add(timeout.Duration), 0
+	case entry.State() == v1alpha1.BakeInProgress && entry.BakeStartTime != nil && bake != nil:
+		return entry.BakeStartTime.Add(bake.Duration), min(bake.Duration, longestGrace)
+	}
+	return time.Time{}, 0
+}
+
+// recordBakeClock stores since when the clock stands still, and for how long it has.
+func recordBakeClock(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) {
+	if len(history) == 0 || history[0].State() != v1alpha1.BakeInProgress || o.Action != Wait && o.Action != FinishBake {
+		return
+	}
+	switch entry := &history[0]; {
+	case o.Unproven && entry.UnprovenSince == nil:
+		entry.UnprovenSince = &metav1.Time{Time: in.Now.Truncate(time.Second)}
+	case !o.Unproven && entry.UnprovenSince != nil:
+		entry.UnprovenFor = &metav1.Duration{Duration: stoodStill(in.Now, entry)}
+		entry.UnprovenSince = nil
+		if o.Action == Wait {
+			entry.BakeStatusMessage = text(truncate.Text(baking(in, entry), longestMessage))
+		}
+	}
+}
+
+// baking describes a bake whose clock runs.
+func baking(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
+	var bake time.Duration
+	if of := in.Rollout.Spec.BakeTimeOf(entry); of != nil {
+		bake = of.Duration
+	}
+	return fmt.Sprintf("%s; baking for %s, until %s%s", proven(in), bake, clock(bakeEnd(in, entry)), pauses(in, entry))
+}
+
+// pauses says for how long the clock stood still; empty if it never did.
+func pauses(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
+	stood := stoodStill(in.Now, entry)
+	if stood == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (it stood still for %s, while not everything was healthy)", stood)
+}

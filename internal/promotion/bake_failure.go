@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+func (d *Decision) fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHealthCheck, message string) {
+	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
+	d.Cause, d.Failed, d.Message = cause, failed, message
+}
+
+func (d *Decision) failByHealth(in Input, proofs Proofs) {
+	failed := proofs.failed(Disproven)
+	d.fail(in.causeOf(proofs.checks(Disproven)), failed, describe(failed))
+}
+
+// causeOf returns the cause of a failure by HealthChecks. It is a verdict about the release
+// only if something of this release has run, and is not what several Rollouts deploy
+// together.
+func (in Input) causeOf(checks []v1alpha1.HealthCheck) v1alpha1.FailureCause {
+	condemns := func(check v1alpha1.HealthCheck) bool {
+		return check.Status.Reason != v1alpha1.HealthNotStarted && !in.Health.Shared[check.Namespace+"/"+check.Name]
+	}
+	if slices.ContainsFunc(checks, condemns) {
+		return v1alpha1.CauseHealthCheckFailed
+	}
+	return v1alpha1.CauseDeployTimeout
+}
+
+// atDeadline begins the message of a promotion that failed at its deadline.
+const atDeadline = "not applied and healthy within"
+
+// failByDeadline reports everything that was still missing: targets that Flux has not
+// applied, and checks that have not proven the release healthy.
+func (d *Decision) failByDeadline(in Input, proofs Proofs) {
+	failed := proofs.failed(Unreset, Undecided, Disproven)
+	missing := in.Health.refused(proofs)
+	if outdated := in.Targets.outdated(); len(outdated) > 0 {
+		missing = append(missing, truncate.Join(outdated, "; "))
+	}
+	if len(failed) > 0 {
+		missing = append(missing, describe(failed))
+	}
+	if in.Health.Problem != nil {
+		missing = append(missing, in.Health.Problem.Message)
+	}
+	d.fail(causeAtDeadline(in, proofs), failed,
+		fmt.Sprintf("%s %s: %s", atDeadline, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; ")))
+}
+
+// onlyLacksTraffic reports whether all that is missing are measured HealthChecks that were
+// asked and had no data so far. The deadline is about being applied and rolled out:
+// at night, nobody may use the application.
+func (in Input) onlyLacksTraffic(proofs Proofs) bool {
+	if !in.Targets.applied() || in.Health.Problem != nil || proofs.any(Unreset, Disproven) {
+		return false
+	}
+	return !slices.ContainsFunc(proofs.checks(Undecided), func(c v1alpha1.HealthCheck) bool { return !hadNoData(c) })
+}
+
+// hadNoData reports whether all measurements of a check had no data.
+func hadNoData(check v1alpha1.HealthCheck) bool {
+	return check.IsMeasured() && len(check.Status.Measurements) > 0 &&
+		!slices.ContainsFunc(check.Status.Measurements, func(m v1alpha1.Measurement) bool { return m.Result != v1alpha1.MeasurementNoData })
+}
+
+// causeAtDeadline returns what made a promotion fail at its deadline.
+func causeAtDeadline(in Input, proofs Proofs) v1alpha1.FailureCause {
+	switch {
+	case proofs.any(Disproven):
+		return in.causeOf(proofs.checks(Disproven))
+	case slices.ContainsFunc(in.Targets.All, Target.condemns):
+		return v1alpha1.CauseTargetUnhealthy
+	}
+	return v1alpha1.CauseDeployTimeout
+}
+
+// condemns reports whether the target says something about the release: it was applied, it
+// ran, and it did not become healthy.
+func (t Target) condemns() bool { return t.Unhealthy && !t.NotStarted && !t.Shared }
+
+// defaultLossAfter is how long what was healthy may be missing without spec.deployTimeout.
+const defaultLossAfter = 10 * time.Minute
+
+// lossAfter returns for how long a release that bakes may be not healthy before it has
+// failed. To drain a node, or to start more pods, takes less.
+func lossAfter(spec *v1alpha1.RolloutSpec) time.Duration {
+	if spec.DeployTimeout != nil {
+		return spec.DeployTimeout.Duration
+	}
+	return defaultLossAfter
+}
+
+// withLosses returns the proofs of a release that bakes. What was rolled out as this
+// release, and has not been healthy for too long, is Disproven: Kubernetes itself never
+// says that of a workload that was rolled out once. It also returns when time alone makes
+// another one Disproven; zero means never.
+func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) (Proofs, time.Time) {
+	var next time.Time
+	if in.Rollout.Recovering() {
+		return proofs, next
+	}
+	for _, i := range proofs.indices(Undecided) {
+		since := lostSince(proofs[i].Check, entry)
+		due := since.Add(lossAfter(&in.Rollout.Spec))
+		switch {
+		case since.IsZero():
+		case in.Now.Before(due):
+			next = earlier(next, due)
+		default:
+			proofs[i].State, proofs[i].LostSince = Disproven, since
+		}
+	}
+	return proofs, next
+}
+
+// lostSince returns since when what a check of the class kustomization looks at is not
+// healthy any more. Checks of other classes have their own rules, and zero is returned.
+func lostSince(check *v1alpha1.HealthCheck, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	if !check.IsClass(v1alpha1.HealthCheckClassKustomization) || check.Status.Status != v1alpha1.HealthStatusPending {
+		return time.Time{}
+	}
+	since := timeOf(entry.BakeStartTime)
+	if changed := timeOf(check.Status.LastChangeTime); changed.After(since) {
+		since = changed
+	}
+	return since
+}
+
+// targetsLostAt returns when targets that are not healthy any more make the bake fail; zero
+// if they do not.
+func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	if !in.Targets.unhealthy() || in.Rollout.Recovering() {
+		return time.Time{}
+	}
+	since := in.Now
+	if entry.UnprovenSince != nil {
+		since = entry.UnprovenSince.Time
+	}
+	return since.Add(lossAfter(&in.Rollout.Spec))
+}
+
+// failByTargets reports the targets whose objects have become unhealthy.
+func (d *Decision) failByTargets(in Input, proofs Proofs) {
+	d.fail(causeAtDeadline(in, proofs), nil, truncate.Join(in.Targets.outdated(), "; "))
+}
