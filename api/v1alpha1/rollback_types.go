@@ -9,17 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RollbackMode defines whether a Rollout goes back by itself.
-// +kubebuilder:validation:Enum=Automatic;Never
-type RollbackMode string
-
-const (
-	// RollbackAutomatic goes back after a failure. It is the default.
-	RollbackAutomatic RollbackMode = "Automatic"
-	// RollbackNever keeps the settings, and does not go back.
-	RollbackNever RollbackMode = "Never"
-)
-
 // FailureCause is what made a promotion fail.
 type FailureCause string
 
@@ -39,9 +28,9 @@ const (
 type RollbackBarriers string
 
 const (
-	// RollbackBarriersRespect does not go back past such a release. It is the default.
+	// RollbackBarriersRespect does not go back past such a release.
 	RollbackBarriersRespect RollbackBarriers = "Respect"
-	// RollbackBarriersIgnore goes back past it.
+	// RollbackBarriersIgnore goes back past it. It is the default.
 	RollbackBarriersIgnore RollbackBarriers = "Ignore"
 )
 
@@ -59,10 +48,6 @@ const (
 // RolloutRollback defines when a Rollout goes back by itself, after a promotion has
 // failed, to the last release that succeeded.
 type RolloutRollback struct {
-	// mode is Automatic, the default, or Never.
-	// +optional
-	Mode RollbackMode `json:"mode,omitempty"`
-
 	// causes are the causes of a failure that it goes back for. Defaults to
 	// HealthCheckFailed and TargetUnhealthy. After a DeployTimeout, nothing is known to be
 	// wrong with the release.
@@ -106,8 +91,9 @@ type RolloutRollback struct {
 	NotBelow string `json:"notBelow,omitempty"`
 
 	// barriers defines whether a rollback goes back past a release whose image is marked
-	// as forward-only, for example because it migrates a database. Respect, the default,
-	// does not. While it is not known whether a release is marked, nothing is rolled back.
+	// as forward-only, for example because it migrates a database. Ignore, the default,
+	// does. With Respect it does not, and as long as it is not known whether a release is
+	// marked, because the registry does not say it, nothing is rolled back.
 	// +optional
 	Barriers RollbackBarriers `json:"barriers,omitempty"`
 
@@ -149,7 +135,7 @@ func (e *DeploymentHistoryEntry) IsRollback() bool {
 
 // RollsBack reports whether the Rollout goes back by itself.
 func (s *RolloutSpec) RollsBack() bool {
-	return s.Rollback != nil && s.Rollback.Mode != RollbackNever
+	return s.Rollback != nil
 }
 
 // Answers reports whether a failure with that cause is answered by a rollback.

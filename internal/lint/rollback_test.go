@@ -55,7 +55,6 @@ spec: {chartRef: {kind: OCIRepository, name: shop}}
 			spec: `rollback: {mode: "${MODE}"}`, others: join(repository, idle), want: []string{"R101? Rollout shop/shop", unknown, "R309? Rollout shop/shop"},
 		},
 		"a value that is not allowed": {spec: "rollback: {causes: all}", others: join(repository, idle), want: []string{"R101 Rollout shop/shop"}},
-		"the mode Never":              {spec: "rollback: {mode: Never}", others: join(repository, idle)},
 		"no rollback":                 {spec: "suspend: false", others: join(repository, idle)},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +85,6 @@ func TestRollbackIsNotOverdueWhileFluxWaits(t *testing.T) {
 		"no interval":   {rollout: "deployTimeout: 15m, rollback: {overdueAfter: 1m}", kustomization: "wait: true, suspend: false"},
 		"a variable":    {rollout: "deployTimeout: 15m, rollback: {overdueAfter: 1m}", kustomization: `wait: true, interval: 1h, timeout: "${TIMEOUT}"`},
 		"no wait":       {rollout: "deployTimeout: 15m, rollback: {overdueAfter: 1m}", kustomization: "wait: false, interval: 1h"},
-		"not automatic": {rollout: "deployTimeout: 15m, rollback: {mode: Never, overdueAfter: 1m}", kustomization: "wait: true, interval: 1h"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -38,7 +38,7 @@ func playFleet(t *testing.T, rng *rand.Rand) {
 		w.targets[0].image = anyOf(rng, "", image)
 		w.rollout.Spec.Quarantine = anyQuarantine(rng)
 		if rng.IntN(6) == 0 {
-			w.rollout.Spec.Rollback.Mode = v1alpha1.RollbackNever
+			w.rollout.Spec.Rollback = nil
 		}
 	}
 	for range 70 {

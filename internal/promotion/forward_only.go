@@ -20,7 +20,7 @@ const mostMarksAsked = 20
 // respectsMarks reports whether a forward-only release keeps the Rollout from going back.
 // Only then the status says of its releases whether they are.
 func respectsMarks(spec *v1alpha1.RolloutSpec) bool {
-	return spec.RollsBack() && spec.Rollback.Barriers != v1alpha1.RollbackBarriersIgnore
+	return spec.RollsBack() && spec.Rollback.Barriers == v1alpha1.RollbackBarriersRespect
 }
 
 // markOf returns whether a release is forward-only; nil if it is not known. What is known
@@ -188,9 +188,27 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *Hold {
 	}
 	return &Hold{
 		Reason: v1alpha1.RollbackBarrierUnknownReason,
-		Message: fmt.Sprintf("would go back to %s, but %s: see why the registry does not say it, pin a version, or set spec.rollback.barriers to Ignore",
+		Message: fmt.Sprintf("would go back to %s, but %s: see why the registry does not say it, pin a version, or remove spec.rollback.barriers",
 			a.to.Version.Tag, what),
 	}
+}
+
+// ofUnknownMark says, before a rollback is needed, that there would be none: nobody knows
+// whether the current release can be left again.
+func (d *Decision) ofUnknownMark(in Input, current *v1alpha1.DeploymentHistoryEntry) Rollback {
+	release := asDeployed(in, newestFirst(d.Ledger), current.Version.Tag)
+	if completed(in, release).ForwardOnly != nil {
+		return Rollback{}
+	}
+	if late := current.Timestamp.Add(askedWithin); in.Now.Before(late) {
+		d.lookAt(late)
+		return Rollback{}
+	}
+	return Rollback{Hold: Hold{
+		Reason: v1alpha1.RollbackBarrierUnknownReason,
+		Message: fmt.Sprintf("would not go back from %s, because it is not known whether it can be left again: "+
+			"see why the registry does not say it, or remove spec.rollback.barriers", current.Version.Tag),
+	}}
 }
 
 func listTags(releases []v1alpha1.VersionInfo) []string {
@@ -209,6 +227,6 @@ func noMarks() *Hold {
 	return &Hold{
 		Reason: v1alpha1.MetadataDisabledReason,
 		Message: "does not go back, because it cannot be known which releases are forward-only: " +
-			"enable the feature gate ReleaseMetadata, or set spec.rollback.barriers to Ignore",
+			"enable the feature gate ReleaseMetadata, or remove spec.rollback.barriers",
 	}
 }

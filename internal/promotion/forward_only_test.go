@@ -25,7 +25,7 @@ func ranking(t *testing.T, spec OrderSpec, rollout *v1alpha1.Rollout) Input {
 // goingBack returns a Rollout that goes back by itself.
 func goingBack(rollout *fixture.RolloutBuilder, changes ...func(*v1alpha1.RolloutRollback)) *v1alpha1.Rollout {
 	r := rollout.Obj()
-	r.Spec.Rollback = &v1alpha1.RolloutRollback{}
+	r.Spec.Rollback = &v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}
 	for _, change := range changes {
 		change(r.Spec.Rollback)
 	}
@@ -33,8 +33,6 @@ func goingBack(rollout *fixture.RolloutBuilder, changes ...func(*v1alpha1.Rollou
 }
 
 func ignoringMarks(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-
-func neverGoingBack(r *v1alpha1.RolloutRollback) { r.Mode = v1alpha1.RollbackNever }
 
 // marked returns a release whose digest is its tag, and of which it is known whether it
 // is forward-only.
@@ -257,9 +255,8 @@ func TestMarksThatAreAskedFor(t *testing.T) {
 		"none if all are known": {
 			rollout: failedAfter([]v1alpha1.VersionInfo{unmarked("1.0.0"), marked("1.1.0", true), marked("1.2.0", false)}),
 		},
-		"the newest twenty":          {rollout: failedAfter(many), want: newest},
-		"none if marks are ignored":  {rollout: failedAfter(three, ignoringMarks)},
-		"none if it never goes back": {rollout: failedAfter(three, neverGoingBack)},
+		"the newest twenty":         {rollout: failedAfter(many), want: newest},
+		"none if marks are ignored": {rollout: failedAfter(three, ignoringMarks)},
 		"none without spec.rollback": {
 			rollout: failedAfter(three), change: func(r *v1alpha1.Rollout) { r.Spec.Rollback = nil },
 		},
@@ -301,20 +298,17 @@ func TestForwardOnlyMarkIsStoredWhileItMatters(t *testing.T) {
 		metadata Metadata
 		want     v1alpha1.VersionInfo
 	}{
-		"as true":                         {&v1alpha1.RolloutRollback{}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
-		"as false":                        {&v1alpha1.RolloutRollback{}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", false), marked("1.0.0", false)},
-		"together with what is known":     {&v1alpha1.RolloutRollback{}, unmarked("1.0.0"), read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
-		"not over what is known":          {&v1alpha1.RolloutRollback{}, marked("1.0.0", false), read("1.0.0", "1.0.0", true), marked("1.0.0", false)},
-		"not if it is of other content":   {&v1alpha1.RolloutRollback{}, unmarked("1.0.0"), read("1.0.0", "other", true), unmarked("1.0.0")},
+		"as true":                         {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
+		"as false":                        {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", false), marked("1.0.0", false)},
+		"together with what is known":     {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, unmarked("1.0.0"), read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
+		"not over what is known":          {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, marked("1.0.0", false), read("1.0.0", "1.0.0", true), marked("1.0.0", false)},
+		"not if it is of other content":   {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, unmarked("1.0.0"), read("1.0.0", "other", true), unmarked("1.0.0")},
 		"not without spec.rollback":       {nil, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", true), unmarked("1.0.0")},
 		"and stays without spec.rollback": {nil, marked("1.0.0", false), read("1.0.0", "1.0.0", true), marked("1.0.0", false)},
-		"not if it never goes back": {
-			&v1alpha1.RolloutRollback{Mode: v1alpha1.RollbackNever}, unmarked("1.0.0"), read("1.0.0", "1.0.0", true), unmarked("1.0.0"),
-		},
 		"not if marks are ignored": {
 			&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersIgnore}, unmarked("1.0.0"), read("1.0.0", "1.0.0", true), unmarked("1.0.0"),
 		},
-		"over a mark whose content is not known": {&v1alpha1.RolloutRollback{}, cut, read("1.0.0", "1.0.0", false), marked("1.0.0", false)},
+		"over a mark whose content is not known": {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, cut, read("1.0.0", "1.0.0", false), marked("1.0.0", false)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := fixture.MakeRollout("shop").Releases(test.known).History(fixture.MakeEntry("1.0.0").Version(test.known).Succeeded()).Obj()

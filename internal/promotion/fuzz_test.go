@@ -330,12 +330,9 @@ func (d *dice) rollback(r *v1alpha1.RolloutRollback) {
 		func() { r.Causes = []v1alpha1.FailureCause{d.cause(), d.cause()} },
 		func() { r.NotBelow = d.tag() },
 		func() {
-			r.Mode = []v1alpha1.RollbackMode{v1alpha1.RollbackAutomatic, v1alpha1.RollbackNever, "Sometimes"}[d.roll(3)]
-		},
-		func() {
 			r.Schedules = []v1alpha1.RollbackSchedules{v1alpha1.RollbackSchedulesObey, "Sometimes"}[d.roll(2)]
 		},
-		func() { r.Barriers = v1alpha1.RollbackBarriersIgnore },
+		func() { r.Barriers = v1alpha1.RollbackBarriersRespect },
 	} {
 		if d.yes() {
 			set()

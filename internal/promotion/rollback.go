@@ -262,6 +262,8 @@ func standing(in Input, d *Decision) Rollback {
 		return Rollback{Hold: Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}
 	case marksCannotBeRead(in):
 		return Rollback{Hold: *noMarks()}
+	case respectsMarks(&in.Rollout.Spec) && current != nil && current.State() != v1alpha1.BakeFailed:
+		return d.ofUnknownMark(in, current)
 	}
 	return Rollback{}
 }

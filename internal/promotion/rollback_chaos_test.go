@@ -20,7 +20,7 @@ func anyRollback(rng *rand.Rand) settings {
 		return &metav1.Duration{Duration: time.Duration(1+rng.IntN(n)) * time.Minute}
 	}
 	return func(r *v1alpha1.RolloutRollback) {
-		*r = v1alpha1.RolloutRollback{Mode: r.Mode, Barriers: v1alpha1.RollbackBarriersIgnore}
+		*r = v1alpha1.RolloutRollback{}
 		for _, set := range []func(){
 			func() { r.Delay = minutes(45) },
 			func() { r.BakeTime = minutes(30) },
@@ -116,6 +116,7 @@ func (w *world) turnSick() {
 }
 
 func (w *world) changeRollback() {
+	w.rollout.Spec.Rollback = &v1alpha1.RolloutRollback{}
 	anyRollback(w.rng)(w.rollout.Spec.Rollback)
 	w.log("user", "changes spec.rollback")
 }

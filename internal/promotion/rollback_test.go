@@ -17,6 +17,8 @@ type settings = func(*v1alpha1.RolloutRollback)
 
 func ignoringBarriers(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
 
+func respectingBarriers(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersRespect }
+
 func causes(all ...v1alpha1.FailureCause) settings {
 	return func(r *v1alpha1.RolloutRollback) { r.Causes = all }
 }
@@ -68,9 +70,6 @@ func TestFailureIsAnsweredByARollback(t *testing.T) {
 		"to the release that succeeded last": {given(afterProven()), back("1.1.0"), v1alpha1.RollbackDelayedReason},
 		"not without spec.rollback": {
 			given(rollout().Ledger("1.1.0", "1.2.0").History(unhealthyRelease(), entry("1.1.0").Succeeded())), nothing, "",
-		},
-		"not if the mode is Never": {
-			given(afterProven(func(r *v1alpha1.RolloutRollback) { r.Mode = v1alpha1.RollbackNever })), nothing, "",
 		},
 		"not if the cause is not selected": {
 			given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).
@@ -163,14 +162,14 @@ func TestRollbackStopsAtAForwardOnlyRelease(t *testing.T) {
 	yes, no := to(true), to(false)
 	skipping := func(first, second, third *bool) *situation {
 		return given(rollout().Releases(marked("1.1.0", no), marked("1.1.7", first), marked("1.1.9", second), marked("1.2.0", third), marked("1.3.0", yes)).
-			RollsBack().History(unhealthyRelease().Version(marked("1.2.0", third)), entry("1.1.0").ID(5).Succeeded()))
+			RollsBack(respectingBarriers).History(unhealthyRelease().Version(marked("1.2.0", third)), entry("1.1.0").ID(5).Succeeded()))
 	}
 	off := func(s *situation) *situation {
 		s.input.MetadataOff = true
 		return s
 	}
 	const would = "would go back to 1.1.0, but it is not known whether 1.1.9, 1.1.7 can be left again: " +
-		"see why the registry does not say it, pin a version, or set spec.rollback.barriers to Ignore"
+		"see why the registry does not say it, pin a version, or remove spec.rollback.barriers"
 	for name, test := range map[string]struct {
 		given  *situation
 		action promotion.Action
@@ -197,7 +196,7 @@ func TestRollbackStopsAtAForwardOnlyRelease(t *testing.T) {
 		"not if metadata is not read": {off(skipping(nil, nil, nil)), promotion.Nothing, promotion.Hold{
 			Reason: v1alpha1.MetadataDisabledReason,
 			Message: "does not go back, because it cannot be known which releases are forward-only: " +
-				"enable the feature gate ReleaseMetadata, or set spec.rollback.barriers to Ignore",
+				"enable the feature gate ReleaseMetadata, or remove spec.rollback.barriers",
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,10 +206,42 @@ func TestRollbackStopsAtAForwardOnlyRelease(t *testing.T) {
 			diff(t, test.want.Until, d.RecheckAt)
 		})
 	}
-	early := off(given(rollout().Ledger("1.1.0").RollsBack().History(entry("1.1.0").Succeeded())))
+	early := off(given(rollout().Ledger("1.1.0").RollsBack(respectingBarriers).History(entry("1.1.0").Succeeded())))
 	diff(t, v1alpha1.MetadataDisabledReason, promotion.Decide(early.in()).Rollback.Reason)
 	ignoring := off(given(afterProven()))
 	diff(t, "1.1.0", promotion.Decide(ignoring.in()).Release.Tag)
+}
+
+// What would keep a rollback from happening is said before one is needed.
+func TestUnknownMarkIsSaidBeforeAFailure(t *testing.T) {
+	at := func(now time.Time, known *bool, changes ...settings) *situation {
+		current := release("1.1.0").Digest("sha256:1.1.0").Obj()
+		current.ForwardOnly = known
+		return given(rollout().Releases(current).RollsBack(changes...).History(entry("1.1.0").Version(current).At(eleven).Succeeded())).at(now)
+	}
+	said := promotion.Rollback{Hold: promotion.Hold{
+		Reason: v1alpha1.RollbackBarrierUnknownReason,
+		Message: "would not go back from 1.1.0, because it is not known whether it can be left again: " +
+			"see why the registry does not say it, or remove spec.rollback.barriers",
+	}}
+	for name, test := range map[string]struct {
+		given *situation
+		want  promotion.Rollback
+		again time.Time
+	}{
+		"a minute after the promotion": {at(noon, nil, respectingBarriers), said, never},
+		"not while the registry may answer": {
+			at(eleven.Add(time.Second), nil, respectingBarriers), promotion.Rollback{}, eleven.Add(time.Minute),
+		},
+		"not if it is known":          {at(noon, to(false), respectingBarriers), promotion.Rollback{}, never},
+		"not if marks are not obeyed": {at(noon, nil), promotion.Rollback{}, never},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, d.Rollback)
+			diff(t, test.again, d.RecheckAt)
+		})
+	}
 }
 
 func TestRollbackIsRecordedAsOne(t *testing.T) {

@@ -100,7 +100,7 @@ func (s *session) measuredObjects() []client.Object {
 		case *v1alpha1.HealthCheck:
 			objects[i] = s.errorRate()
 		case *v1alpha1.Rollout:
-			o.Spec.Rollback = &v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersIgnore}
+			o.Spec.Rollback = &v1alpha1.RolloutRollback{}
 			o.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
 		}
 	}

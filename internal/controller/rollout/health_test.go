@@ -242,11 +242,14 @@ func TestCheckThatJoinsLaterIsResetOnceAndMustProveItself(t *testing.T) {
 	s.Add(fixture.MakeHealthCheck("late").Healthy().Obj())
 	s.Wire.Forget()
 	s.rest("shop")
-	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch HealthCheck/status late", "patch HealthCheck late"}))
+	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch Rollout/status shop", "patch HealthCheck/status late", "patch HealthCheck late"}),
+		"the bake time stands still")
 	s.Pass(10 * time.Minute)
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
 	s.checksSay(v1alpha1.HealthStatusHealthy)
+	s.rest("shop")
+	s.Pass(10 * time.Minute)
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }

@@ -86,7 +86,7 @@ func (s *testEnv) passes(times int) {
 var nothingIsMarked = []string{"1.0.0 unknown", "1.1.0 unknown", "1.1.5 unknown", "1.2.0 unknown"}
 
 func TestRegistryIsAskedOnceForTheForwardOnlyMarksThatARollbackNeeds(t *testing.T) {
-	s := openFailed(t, v1alpha1.RolloutRollback{})
+	s := openFailed(t, v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect})
 	stop := s.play(t, testPlane.RESTConfig())
 	s.Eventually(s.forwardOnly).Should(Equal([]string{"1.0.0 unknown", "1.1.0 false", "1.1.5 true", "1.2.0 false"}))
 	s.Expect(s.manifestsRead()).To(Equal(3), "one for each release that a rollback takes back")
@@ -103,22 +103,15 @@ func TestRegistryIsAskedOnceForTheForwardOnlyMarksThatARollbackNeeds(t *testing.
 }
 
 func TestForwardOnlyMarksAreNotAskedForWhereTheyDoNotMatter(t *testing.T) {
-	for name, rollback := range map[string]v1alpha1.RolloutRollback{
-		"because they are ignored":   {Barriers: v1alpha1.RollbackBarriersIgnore},
-		"because it never goes back": {Mode: v1alpha1.RollbackNever},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := openFailed(t, rollback)
-			s.play(t, testPlane.RESTConfig())
-			s.passes(3)
-			s.Expect(s.manifestsRead()).To(BeZero())
-			s.Expect(s.forwardOnly()).To(Equal(nothingIsMarked))
-		})
-	}
+	s := openFailed(t, v1alpha1.RolloutRollback{})
+	s.play(t, testPlane.RESTConfig())
+	s.passes(3)
+	s.Expect(s.manifestsRead()).To(BeZero())
+	s.Expect(s.forwardOnly()).To(Equal(nothingIsMarked))
 }
 
 func TestDeadRegistryIsNotAskedForForwardOnlyMarksInEachPass(t *testing.T) {
-	s := openFailed(t, v1alpha1.RolloutRollback{})
+	s := openFailed(t, v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect})
 	comesBack := s.registryDies(t)
 	s.play(t, testPlane.RESTConfig())
 	s.Eventually(s.answers.Load).Should(BeEquivalentTo(3), "each was tried")

@@ -183,7 +183,7 @@ func TestRollbackThatIsSwitchedOnLaterUndoesNothing(t *testing.T) {
 	s.staysFailed()
 	s.Expect(s.Events.Take()).To(BeEmpty())
 
-	s.setRollback(&v1alpha1.RolloutRollback{Mode: v1alpha1.RollbackNever})
+	s.setRollback(nil)
 	s.rest("shop")
 	s.Expect(s.rolledBack()).To(Equal(condition{}))
 	s.Expect(s.history("shop")).To(Equal(stillFailed))

@@ -127,9 +127,6 @@ func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
 	s.reconciler.quarantines.Store(true)
 	s.LabelNamespace("samples.kuberik.com/environment", "production")
 	s.applySamples(t, "quarantine")
-	s.Change(fixture.MakeRollout("shop-cart").Obj(), func(o client.Object) {
-		o.(*v1alpha1.Rollout).Spec.Rollback.Barriers = v1alpha1.RollbackBarriersIgnore // there is no registry to ask
-	})
 	s.release("shop-cart", "1.1.0")
 	s.deployAndBake("shop-cart")
 

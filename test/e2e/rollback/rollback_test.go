@@ -94,9 +94,7 @@ func (a *app) publish(version string) {
 // depends on the machine.
 func goesBack(spec *v1alpha1.RolloutSpec) {
 	spec.Quarantine = &v1alpha1.RolloutQuarantine{}
-	spec.Rollback = &v1alpha1.RolloutRollback{
-		Barriers: v1alpha1.RollbackBarriersIgnore, OverdueAfter: &metav1.Duration{Duration: time.Hour},
-	}
+	spec.Rollback = &v1alpha1.RolloutRollback{OverdueAfter: &metav1.Duration{Duration: time.Hour}}
 }
 
 // waiting returns a Kustomization that waits for the health of what it applies, and tries
