@@ -40,7 +40,7 @@ func DueReport(in Input) *Report {
 	entry, digest := &in.Rollout.Status.History[i], in.failedContent(i)
 	name, ok := quarantine.Name(digest)
 	failure := in.failure(entry)
-	if !ok || in.listings().find(failure) != nil || !in.takesFailures(name, digest) {
+	if !ok || in.listedIn(failure) != "" || !in.takesFailures(name, digest) {
 		return nil
 	}
 	return &Report{Name: name, Digest: digest, Image: cmp.Or(entry.Image, in.Policy.Image), Tag: entry.Version.Tag, Failure: described(failure, entry)}
@@ -136,40 +136,16 @@ func idOrZero(entry *v1alpha1.DeploymentHistoryEntry) int64 {
 	return *entry.ID
 }
 
-// listing is a failure of this Rollout, and the name of the quarantine that lists it.
-type listing struct {
-	name    string
-	failure *v1alpha1.ReleaseFailure
-}
-
-type listings []listing
-
-// listings returns the failures of this Rollout that the quarantines of its namespace list.
-func (in Input) listings() listings {
-	var all listings
+// listedIn returns the name of the quarantine of the namespace that lists a failure; empty if
+// none does.
+func (in Input) listedIn(failure v1alpha1.ReleaseFailure) string {
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		name, own := q.OwnName()
-		if !own {
-			continue
-		}
-		for j := range q.Status.Failures {
-			if failure := &q.Status.Failures[j]; failure.Rollout.UID == in.Rollout.UID {
-				all = append(all, listing{name, failure})
-			}
+		if name, own := q.OwnName(); own && quarantine.Lists(&q.Status, failure) {
+			return name
 		}
 	}
-	return all
-}
-
-// find returns where a failure is listed; nil if it is not.
-func (l listings) find(failure v1alpha1.ReleaseFailure) *listing {
-	for i := range l {
-		if quarantine.Same(*l[i].failure, failure) {
-			return &l[i]
-		}
-	}
-	return nil
+	return ""
 }
 
 // recordContent writes which content has failed: after a rollback, no target shows it.
@@ -183,19 +159,13 @@ func recordContent(in Input, history []v1alpha1.DeploymentHistoryEntry) {
 	}
 }
 
-// recordReported writes the names of the quarantines that list the failures of the history.
+// recordReported writes the name of the quarantine that lists the failure.
 func recordReported(in Input, history []v1alpha1.DeploymentHistoryEntry) {
-	listed := in.listings()
-	if len(listed) == 0 {
+	i := in.lastForward()
+	if i < 0 {
 		return
 	}
-	for i := range in.Rollout.Status.History {
-		entry := &in.Rollout.Status.History[i]
-		if entry.State() != v1alpha1.BakeFailed || entry.Quarantine != "" {
-			continue
-		}
-		if at := listed.find(in.failure(entry)); at != nil {
-			history[i].Quarantine = at.name
-		}
+	if entry := &in.Rollout.Status.History[i]; entry.State() == v1alpha1.BakeFailed && entry.Quarantine == "" {
+		history[i].Quarantine = in.listedIn(in.failure(entry))
 	}
 }
