@@ -31,7 +31,7 @@ type crd struct {
 // New columns are appended, because scripts cut columns by position.
 func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 	schedule := []string{"Action", "Active", "Matching", "Next", "Age", "Ready", "Status"}
-	quarantine := []string{"Tag", "Image", "Phase", "Strikes", "Until", "Age"}
+	quarantine := []string{"Tag", "Image", "Phase", "Until", "Age"}
 	for file, want := range map[string][]string{
 		"crd/bases/kuberik.com_rollouts.yaml": {"Version", "Since", "BakeStatus", "Gates", "Candidate", "Age", "Ready", "Status",
 			"Suspended", "Pinned"},

@@ -197,7 +197,7 @@ var unseen = map[string][]string{
 		"write the status of … …: …",
 		"write the status of …: …",
 	},
-	"only the log says it, and the status shows it": {"… is … in ReleaseQuarantine …"},
+	"only the log says it, and the status shows it": {"the failure of … was reported to ReleaseQuarantine …"},
 	"only a mistake in this project can cause it": {
 		"a promotion cannot go from … to …",
 		"the request is for another host than the destination",

@@ -48,22 +48,13 @@ type RolloutQuarantine struct {
 	// +optional
 	Obey *bool `json:"obey,omitempty"`
 
-	// suspectFor is how long a release that failed once is held, from the failure. It is
-	// multiplied by the number of failures, up to a week. From 1 hour to 168 hours.
-	// Defaults to 24h.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('168h')",message="must be from 1h to 168h"
-	// +optional
-	SuspectFor *metav1.Duration `json:"suspectFor,omitempty"`
-
-	// confirmFor is how long a release that is confirmed to be bad is held, from its last
-	// failure. From 1 hour to 8760 hours. Defaults to 720h.
+	// holdFor is how long a release that failed is held, from the failure. Each further
+	// failure begins the time again. From 1 hour to 8760 hours. Defaults to 24h.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1h') && duration(self) <= duration('8760h')",message="must be from 1h to 8760h"
 	// +optional
-	ConfirmFor *metav1.Duration `json:"confirmFor,omitempty"`
+	HoldFor *metav1.Duration `json:"holdFor,omitempty"`
 }
 
 // QuarantineEnforcement defines which promotions a quarantine holds.
@@ -115,8 +106,8 @@ type ReleaseQuarantineSpec struct {
 	// +optional
 	Enforce QuarantineEnforcement `json:"enforce,omitempty"`
 
-	// until is when the quarantine ends. Without it, the rules for failures apply, and a
-	// quarantine that a user has created does not end by itself.
+	// until is when the quarantine ends. Without it, failures decide, and a quarantine that
+	// a user has created does not end by itself.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
@@ -126,41 +117,19 @@ type ReleaseQuarantineSpec struct {
 	Lifted bool `json:"lifted,omitempty"`
 }
 
-// QuarantinePhase says what is known of a release in quarantine.
-// +kubebuilder:validation:Enum=Suspected;Confirmed;Refuted;Lifted;Expired
+// QuarantinePhase says whether a quarantine holds its release.
+// +kubebuilder:validation:Enum=Held;Ended
 type QuarantinePhase string
 
 const (
-	// QuarantineSuspected: the release failed, and it is not known whether it was the
-	// cause. It holds the release.
-	QuarantineSuspected QuarantinePhase = "Suspected"
-	// QuarantineConfirmed: a rollback restored the health, or several Rollouts failed with
-	// the release, or a user says so. It holds the release.
-	QuarantineConfirmed QuarantinePhase = "Confirmed"
-	// QuarantineRefuted: a rollback did not help, so the release was not the cause.
-	QuarantineRefuted QuarantinePhase = "Refuted"
-	// QuarantineLifted: a user has ended it.
-	QuarantineLifted QuarantinePhase = "Lifted"
-	// QuarantineExpired: its time is over.
-	QuarantineExpired QuarantinePhase = "Expired"
+	// QuarantineHeld: the release is held.
+	QuarantineHeld QuarantinePhase = "Held"
+	// QuarantineEnded: its time is over, or a user has lifted it.
+	QuarantineEnded QuarantinePhase = "Ended"
 )
 
-// IncidentOutcome is what followed a failure.
-type IncidentOutcome string
-
-const (
-	// IncidentOpen: the rollback has no outcome yet.
-	IncidentOpen IncidentOutcome = "Open"
-	// IncidentRestored: the rollback succeeded.
-	IncidentRestored IncidentOutcome = "Restored"
-	// IncidentNotRestored: the rollback is overdue, so something else is broken, too.
-	IncidentNotRestored IncidentOutcome = "NotRestored"
-	// IncidentUnknown: there was no rollback, or something else replaced it.
-	IncidentUnknown IncidentOutcome = "Unknown"
-)
-
-// IncidentRollout identifies a Rollout.
-type IncidentRollout struct {
+// ReportingRollout identifies the Rollout that reported a failure.
+type ReportingRollout struct {
 	// name of the Rollout.
 	// +optional
 	Name string `json:"name,omitempty"`
@@ -169,11 +138,11 @@ type IncidentRollout struct {
 	UID types.UID `json:"uid,omitempty"`
 }
 
-// QuarantineIncident is a failure of the release.
-type QuarantineIncident struct {
+// ReleaseFailure is a failure of the release.
+type ReleaseFailure struct {
 	// rollout on which the release failed.
 	// +optional
-	Rollout IncidentRollout `json:"rollout,omitempty"`
+	Rollout ReportingRollout `json:"rollout,omitempty"`
 	// entryID is the id of the history entry that failed.
 	// +optional
 	EntryID int64 `json:"entryID,omitempty"`
@@ -189,44 +158,27 @@ type QuarantineIncident struct {
 	// message of the failure, at most 256 characters.
 	// +optional
 	Message string `json:"message,omitempty"`
-	// rolledBackTo is the tag of the rollback; empty if there was none.
-	// +optional
-	RolledBackTo string `json:"rolledBackTo,omitempty"`
-	// outcome is Open, Restored, NotRestored or Unknown.
-	// +optional
-	Outcome IncidentOutcome `json:"outcome,omitempty"`
 }
 
-// ReleaseQuarantineStatus is what is known of the release.
+// ReleaseQuarantineStatus says whether the release is held, and how it failed.
 type ReleaseQuarantineStatus struct {
 	// observedGeneration is the generation that the phase is about.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// phase is Suspected, Confirmed, Refuted, Lifted or Expired. The first two hold the
-	// release.
+	// phase is Held, or Ended once its time is over or a user has lifted it.
 	// +optional
 	Phase QuarantinePhase `json:"phase,omitempty"`
-	// strikes is how many failures were reported.
-	// +optional
-	Strikes int32 `json:"strikes,omitempty"`
-	// until is when it stops holding the release; absent if it does not end by itself.
+	// until is when it ends; absent if it does not end by itself.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 	// endedAt is since when it holds nothing any more. Seven days later it is deleted, if
 	// the controller has created it.
 	// +optional
 	EndedAt *metav1.Time `json:"endedAt,omitempty"`
-	// incidents are the newest failures, at most ten, newest first.
+	// failures are the newest that were reported, at most ten, newest first.
 	// +listType=atomic
 	// +optional
-	Incidents []QuarantineIncident `json:"incidents,omitempty"`
-	// counted identifies the newest failures that are included in strikes, at most 100,
-	// newest first. If the controller does not learn that a failure was written, for example
-	// because it was killed, it reports the failure again: this keeps it from counting twice,
-	// even if it is not one of the incidents any more.
-	// +listType=atomic
-	// +optional
-	Counted []string `json:"counted,omitempty"`
+	Failures []ReleaseFailure `json:"failures,omitempty"`
 }
 
 // ReleaseQuarantine keeps a release from being promoted in a namespace.
@@ -237,7 +189,6 @@ type ReleaseQuarantineStatus struct {
 // +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.spec.tags[0]`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name="Strikes",type=integer,JSONPath=`.status.strikes`
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.until`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
@@ -248,7 +199,7 @@ type ReleaseQuarantine struct {
 	// spec names the release.
 	// +required
 	Spec ReleaseQuarantineSpec `json:"spec"`
-	// status is what is known of it.
+	// status says whether it holds the release, and why.
 	// +optional
 	Status ReleaseQuarantineStatus `json:"status,omitempty"`
 }
@@ -282,7 +233,6 @@ type ClusterReleaseQuarantineSpec struct {
 // +kubebuilder:printcolumn:name="Tag",type=string,JSONPath=`.spec.tags[0]`
 // +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
-// +kubebuilder:printcolumn:name="Strikes",type=integer,JSONPath=`.status.strikes`
 // +kubebuilder:printcolumn:name="Until",type=string,JSONPath=`.status.until`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.spec.reason`,priority=1
@@ -293,7 +243,7 @@ type ClusterReleaseQuarantine struct {
 	// spec names the release.
 	// +required
 	Spec ClusterReleaseQuarantineSpec `json:"spec"`
-	// status is what is known of it.
+	// status says whether it holds the release, and why.
 	// +optional
 	Status ReleaseQuarantineStatus `json:"status,omitempty"`
 }
@@ -307,10 +257,7 @@ type ClusterReleaseQuarantineList struct {
 	Items           []ClusterReleaseQuarantine `json:"items"`
 }
 
-const (
-	defaultSuspectFor = 24 * time.Hour
-	defaultConfirmFor = 720 * time.Hour
-)
+const defaultHoldFor = 24 * time.Hour
 
 // Obeys reports whether releases in quarantine are held. Without the block they are.
 func (q *RolloutQuarantine) Obeys() bool { return q == nil || q.Obey == nil || *q.Obey }
@@ -318,18 +265,10 @@ func (q *RolloutQuarantine) Obeys() bool { return q == nil || q.Obey == nil || *
 // Reports reports whether failures are reported. Without the block they are not.
 func (q *RolloutQuarantine) Reports() bool { return q != nil && q.Report != ReportNothing }
 
-// GetSuspectFor returns how long a release that failed once is held.
-func (q *RolloutQuarantine) GetSuspectFor() time.Duration {
-	if q == nil || q.SuspectFor == nil {
-		return defaultSuspectFor
+// GetHoldFor returns how long a release that failed is held.
+func (q *RolloutQuarantine) GetHoldFor() time.Duration {
+	if q == nil || q.HoldFor == nil {
+		return defaultHoldFor
 	}
-	return q.SuspectFor.Duration
-}
-
-// GetConfirmFor returns how long a release that is confirmed to be bad is held.
-func (q *RolloutQuarantine) GetConfirmFor() time.Duration {
-	if q == nil || q.ConfirmFor == nil {
-		return defaultConfirmFor
-	}
-	return q.ConfirmFor.Duration
+	return q.HoldFor.Duration
 }

@@ -156,8 +156,7 @@ func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot,
 	if from != nil {
 		p.from = from
 		if equality.Semantic.DeepEqual(from.Spec, to.Spec) {
-			phase := quarantine.Phase(&to.Spec, &to.Status, q.now())
-			return &prediction{already: fmt.Sprintf("%s (%s)", q.effect(release, to, "already holds"), phase)}, nil
+			return &prediction{already: q.effect(release, to, "already holds")}, nil
 		}
 		if err := undoneByGit(from, to); err != nil {
 			return nil, err

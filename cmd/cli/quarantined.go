@@ -75,8 +75,8 @@ func unknownRelease(v view, tag string, standing promotion.Standing) error {
 }
 
 // choose returns the quarantine of the release as it was read, and as it holds the release.
-// from is nil if there is none yet. One that cannot hold it any more, because rollbacks
-// have shown that the release is not the cause, stays; then another one does.
+// from is nil if there is none yet. One of the controller ends by itself: without --until,
+// another one holds the release until a user lifts it.
 func (q *quarantining) choose(v view, release quarantine.Release) (from, to *v1alpha1.ReleaseQuarantine, err error) {
 	for _, name := range quarantineNames(v.Rollout.Name, release) {
 		at := slices.IndexFunc(v.quarantines, func(known v1alpha1.ReleaseQuarantine) bool { return known.Name == name })
@@ -84,7 +84,10 @@ func (q *quarantining) choose(v view, release quarantine.Release) (from, to *v1a
 			return nil, q.fresh(v, name, release), nil
 		}
 		from := &v.quarantines[at]
-		if to := q.again(v, from); isOf(to.Spec, release) && quarantine.Holds(quarantine.Phase(&to.Spec, &to.Status, v.Now)) {
+		if quarantine.IsManaged(from) && q.ends == nil {
+			continue
+		}
+		if to := q.again(from, v.Now); isOf(to.Spec, release) && holdsAt(to, v.Now) {
 			return from, to, nil
 		}
 	}
@@ -117,24 +120,23 @@ func (q *quarantining) fresh(v view, name string, release quarantine.Release) *v
 }
 
 // again returns a quarantine as it holds its release again, with what the flags ask for.
-// One that is over needs another end: those of its failures have passed.
-func (q *quarantining) again(v view, from *v1alpha1.ReleaseQuarantine) *v1alpha1.ReleaseQuarantine {
-	to := from.DeepCopy()
-	ended := !quarantine.Holds(quarantine.Phase(&from.Spec, &from.Status, v.Now))
+func (q *quarantining) again(from *v1alpha1.ReleaseQuarantine, now time.Time) *v1alpha1.ReleaseQuarantine {
+	to, held := from.DeepCopy(), holdsAt(from, now)
 	to.Spec.Lifted = false
 	if q.always {
 		to.Spec.Enforce = v1alpha1.EnforceAlways
 	}
-	if q.ends != nil {
+	if q.ends != nil || !held {
 		to.Spec.Until = q.ends
 	}
-	if ended || q.explained {
+	if q.explained || !held {
 		to.Spec.Reason = cmp.Or(q.reason, from.Spec.Reason)
 	}
-	if quarantine.Phase(&to.Spec, &to.Status, v.Now) == v1alpha1.QuarantineExpired {
-		to.Spec.Until = &metav1.Time{Time: v.Now.Add(v.Rollout.Spec.Quarantine.GetConfirmFor()).Truncate(time.Second)}
-	}
 	return to
+}
+
+func holdsAt(q *v1alpha1.ReleaseQuarantine, now time.Time) bool {
+	return quarantine.Phase(&q.Spec, &q.Status, now) == v1alpha1.QuarantineHeld
 }
 
 // quarantineNames returns the names that a quarantine of a release may have: the one that

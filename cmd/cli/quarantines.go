@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
@@ -36,11 +37,16 @@ func unservedQuarantines(kind string, objects []map[string]any) []lint.Finding {
 	return nil
 }
 
-// quarantinesIn returns the ReleaseQuarantines of a namespace; none if they cannot be read.
+// quarantinesIn returns the ReleaseQuarantines of a namespace, with their status as it
+// counts; none if they cannot be read.
 func quarantinesIn(ctx context.Context, from client.Reader, namespace string) []v1alpha1.ReleaseQuarantine {
 	list := &v1alpha1.ReleaseQuarantineList{}
 	if from.List(ctx, list, client.InNamespace(namespace)) != nil {
 		return nil
+	}
+	for i := range list.Items {
+		q := &list.Items[i]
+		q.Status = quarantine.Counted(q.Status, quarantine.IsManaged(q), q.CreationTimestamp.Time)
 	}
 	return list.Items
 }

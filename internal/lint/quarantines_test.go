@@ -20,12 +20,12 @@ func TestRolloutThatNeverReportsIsFound(t *testing.T) {
 	}{
 		"a HealthCheck":                {spec: "healthCheckSelector: {selector: {matchLabels: {app: shop}}}, quarantine: {}", others: join(repository, idle, healthCheck)},
 		"a Kustomization that waits":   {spec: "deployTimeout: 15m, quarantine: {}", others: join(repository, kustomization)},
-		"a deadline alone":             {spec: "deployTimeout: 15m, quarantine: {suspectFor: 2h}", others: join(repository, idle), want: []string{never}},
+		"a deadline alone":             {spec: "deployTimeout: 15m, quarantine: {holdFor: 2h}", others: join(repository, idle), want: []string{never}},
 		"it only obeys":                {spec: "quarantine: {report: None}", others: join(repository, idle)},
 		"no block":                     {spec: "suspend: false", others: join(repository, idle)},
 		"targets that are not known":   {spec: "deployTimeout: 15m, quarantine: {}", want: []string{"R310? Rollout shop/shop", "R207 Rollout shop/shop"}},
 		"a setting that is not known":  {spec: `quarantine: {report: "${REPORT}"}`, others: join(repository, idle), want: []string{"R101? Rollout shop/shop", "R310? Rollout shop/shop"}},
-		"a setting that is not served": {spec: "quarantine: {suspectFor: 1m}", others: join(repository, idle), want: []string{"R101 Rollout shop/shop", never}},
+		"a setting that is not served": {spec: "quarantine: {holdFor: 1m}", others: join(repository, idle), want: []string{"R101 Rollout shop/shop", never}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			files := []lint.File{{Name: "all.yaml", Content: []byte(join(policy, rollingBack(t, tt.spec), tt.others))}}

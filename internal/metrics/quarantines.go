@@ -13,13 +13,10 @@ import (
 
 var (
 	quarantinesByPhase = prometheus.NewDesc("rollout_quarantines",
-		"ReleaseQuarantines and ClusterReleaseQuarantines by phase. Releases are held while it is Suspected or Confirmed.",
+		"ReleaseQuarantines and ClusterReleaseQuarantines by phase. Those that are Held hold their releases, those that have Ended do not.",
 		[]string{"phase"}, nil)
 
-	quarantinePhases = []v1alpha1.QuarantinePhase{
-		v1alpha1.QuarantineSuspected, v1alpha1.QuarantineConfirmed, v1alpha1.QuarantineRefuted,
-		v1alpha1.QuarantineLifted, v1alpha1.QuarantineExpired,
-	}
+	quarantinePhases = []v1alpha1.QuarantinePhase{v1alpha1.QuarantineHeld, v1alpha1.QuarantineEnded}
 )
 
 // Quarantines shows how many quarantines of this process are in which phase. It is a

@@ -51,7 +51,7 @@ func anyQuarantine(rng *rand.Rand) *v1alpha1.RolloutQuarantine {
 	hours := func(all ...time.Duration) *metav1.Duration {
 		return &metav1.Duration{Duration: anyOf(rng, all...) * time.Hour}
 	}
-	q := &v1alpha1.RolloutQuarantine{SuspectFor: hours(1, 2, 24), ConfirmFor: hours(1, 6, 720)}
+	q := &v1alpha1.RolloutQuarantine{HoldFor: hours(1, 6, 24, 720)}
 	if rng.IntN(5) == 0 {
 		q.Obey = to(false)
 	}
@@ -124,9 +124,9 @@ func (f *fleet) lift() {
 func (w *world) forgive(q *kept) {
 	for i := range w.rollout.Status.History {
 		entry := &w.rollout.Status.History[i]
-		is := reported{w.rollout.UID, failureOf(entry)}
+		is := func(f v1alpha1.ReleaseFailure) bool { return failureIn(f) == reported{w.rollout.UID, failureOf(entry)} }
 		names := entry.Quarantine != "" && v1alpha1.ReleaseQuarantineKind+" "+entry.Quarantine == q.Name
-		if q.Spec.Lifted && entry.State() == v1alpha1.BakeFailed && (q.counted[is] || names) {
+		if q.Spec.Lifted && entry.State() == v1alpha1.BakeFailed && (names || slices.ContainsFunc(q.Status.Failures, is)) {
 			w.forgetFailuresOf(entry.Version.Tag)
 			w.memory.forgiven[entry.Version.Tag] = true
 		}
@@ -245,10 +245,9 @@ func (f *fleet) checkAtRest(w *world) {
 	f.t.Helper()
 	w.lookAtFleet()
 	in := w.gather()
-	if asked := promotion.Reports(in); len(asked) > 0 {
-		f.fail("at rest, %s still reports %+v", w.rollout.Name, asked)
+	if due := promotion.DueReport(in); due != nil {
+		f.fail("at rest, %s still reports %+v", w.rollout.Name, *due)
 	}
-	f.checkNoneAbandoned(w)
 	if w.pass() {
 		f.fail("at rest, %s writes", w.rollout.Name)
 	}
@@ -256,23 +255,6 @@ func (f *fleet) checkAtRest(w *world) {
 		for _, hold := range candidate.Holds {
 			if hold.Reason == v1alpha1.QuarantinedReason && !hold.Until.IsZero() {
 				f.fail("at rest, %s waits for %s", candidate.Release.Tag, hold.Message)
-			}
-		}
-	}
-}
-
-// checkNoneAbandoned checks that what is listed as open can still have an outcome.
-func (f *fleet) checkNoneAbandoned(w *world) {
-	f.t.Helper()
-	for _, q := range f.stored {
-		for _, incident := range q.Status.Incidents {
-			if incident.Rollout.UID != w.rollout.UID || incident.Outcome != v1alpha1.IncidentOpen || !w.rollout.Spec.Quarantine.Reports() {
-				continue
-			}
-			if !slices.ContainsFunc(w.rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
-				return e.State() == v1alpha1.BakeFailed && failureOf(&e) == failureIn(incident).failure
-			}) {
-				f.fail("at rest, #%d of %s is open in %s, and the history does not have it", incident.EntryID, w.rollout.Name, q.Name)
 			}
 		}
 	}

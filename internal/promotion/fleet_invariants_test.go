@@ -13,25 +13,10 @@ import (
 
 // naivePhase is the phase of a quarantine, as the documentation has it.
 func naivePhase(q *promotion.Quarantine, now time.Time) v1alpha1.QuarantinePhase {
-	until := naiveUntil(q)
-	outcomes, rollouts := map[v1alpha1.IncidentOutcome]int{}, map[string]bool{}
-	for _, i := range q.Status.Incidents {
-		outcomes[i.Outcome]++
-		rollouts[string(i.Rollout.UID)] = true
+	if until := naiveUntil(q); q.Spec.Lifted || !until.IsZero() && !until.After(now) {
+		return v1alpha1.QuarantineEnded
 	}
-	switch {
-	case q.Spec.Lifted:
-		return v1alpha1.QuarantineLifted
-	case !until.IsZero() && !until.After(now):
-		return v1alpha1.QuarantineExpired
-	case len(q.Status.Incidents) == 0, outcomes[v1alpha1.IncidentRestored] > 0:
-		return v1alpha1.QuarantineConfirmed
-	case outcomes[v1alpha1.IncidentOpen] == 0 && outcomes[v1alpha1.IncidentNotRestored] > 0:
-		return v1alpha1.QuarantineRefuted
-	case len(rollouts) > 1:
-		return v1alpha1.QuarantineConfirmed
-	}
-	return v1alpha1.QuarantineSuspected
+	return v1alpha1.QuarantineHeld
 }
 
 func naiveUntil(q *promotion.Quarantine) time.Time {
@@ -57,9 +42,9 @@ func isAbout(in promotion.Input, q *promotion.Quarantine, release v1alpha1.Versi
 func heldBy(in promotion.Input, release v1alpha1.VersionInfo) (automatic, recalls []*promotion.Quarantine) {
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		empty := q.Managed && len(q.Status.Incidents) == 0 // the failure is on its way
-		switch phase := naivePhase(q, in.Now); {
-		case empty, phase != v1alpha1.QuarantineSuspected && phase != v1alpha1.QuarantineConfirmed, !isAbout(in, q, release):
+		empty := q.Managed && len(q.Status.Failures) == 0 // the failure is on its way
+		switch {
+		case empty, naivePhase(q, in.Now) == v1alpha1.QuarantineEnded, !isAbout(in, q, release):
 		case q.Spec.Enforce == v1alpha1.EnforceAlways:
 			recalls = append(recalls, q)
 		default:
@@ -94,8 +79,8 @@ func (w *world) checkQuarantines(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is promoted although %s holds it", d.Release.Tag, automatic[0].Name)
 	}
 	for _, q := range automatic {
-		if d.Back != nil && naivePhase(q, in.Now) == v1alpha1.QuarantineConfirmed {
-			w.fail("the rollback goes to %s, and %s confirms that it is bad", d.Release.Tag, q.Name)
+		if d.Back != nil && !q.Managed {
+			w.fail("the rollback goes to %s, and a user says by %s that it is bad", d.Release.Tag, q.Name)
 		}
 	}
 }
@@ -164,32 +149,28 @@ func isRecalled(d promotion.Decision) bool {
 	return d.Problem != nil && d.Problem.Reason == v1alpha1.QuarantinedReason
 }
 
-// checkReport checks that a failure counts once, also if the controller died before it
-// could note that, or an old client has erased the note. It also checks the outcome.
+// checkReport checks what a report changes. Only a verdict is reported, and it holds the
+// release for a time that begins with it.
 func (w *world) checkReport(q *kept, report promotion.Report, after v1alpha1.ReleaseQuarantineStatus) {
 	w.t.Helper()
-	is := failureIn(report.Incident)
-	if report.Incident.Outcome == v1alpha1.IncidentRestored {
-		w.checkRestored(report.Incident)
+	is, failed := failureIn(report.Failure), report.Failure
+	until := failed.Time.Add(w.rollout.Spec.Quarantine.GetHoldFor())
+	switch {
+	case q.Spec.Lifted || !q.Managed:
+		w.fail("a failure is reported to %s; lifted: %t", q.Name, q.Spec.Lifted)
+	case failed.Cause != v1alpha1.CauseHealthCheckFailed && failed.Cause != v1alpha1.CauseTargetUnhealthy:
+		w.fail("#%d is reported to %s, and its cause is %s", failed.EntryID, q.Name, failed.Cause)
+	case after.Until.Time.Before(until), q.Status.Until != nil && after.Until.Before(q.Status.Until):
+		w.fail("%s ends at %s after a failure at %s, and ended at %s", q.Name, after.Until, failed.Time, q.Status.Until)
+	case failureIn(after.Failures[0]) != is:
+		w.fail("%s does not list #%d first", q.Name, failed.EntryID)
 	}
-	if report.Known {
-		if after.Strikes != q.Status.Strikes {
-			w.fail("an outcome of %s counts as a failure", report.Tag)
-		}
-		return
-	}
-	if q.counted[is] {
-		w.fail("the failure #%d of %s is reported to %s once more", report.Incident.EntryID, report.Tag, q.Name)
-	}
-	if after.Strikes != q.Status.Strikes+1 || q.Spec.Lifted || !q.Managed {
-		w.fail("%s has %d strikes after %d; lifted: %t", q.Name, after.Strikes, q.Status.Strikes, q.Spec.Lifted)
-	}
-	q.counted[is], w.fleet.reported[is] = true, true
+	q.reported[is], w.fleet.reported[is] = true, true
 }
 
-// checkCounted checks that a failure was reported in the pass that recorded it, if nothing
+// checkReported checks that a failure was reported in the pass that recorded it, if nothing
 // is against that, and that what is recorded as reported was.
-func (w *world) checkCounted(in promotion.Input) {
+func (w *world) checkReported(in promotion.Input) {
 	w.t.Helper()
 	entry := w.current()
 	if w.fleet == nil || entry.State() != v1alpha1.BakeFailed {
@@ -208,7 +189,7 @@ func (w *world) checkCounted(in promotion.Input) {
 	if q == nil || !q.Managed || q.Spec.Lifted || old || entry.Quarantine != "" || isStale(in, q) {
 		return
 	}
-	if !q.counted[reported{w.rollout.UID, failureOf(entry)}] {
+	if !q.reported[reported{w.rollout.UID, failureOf(entry)}] {
 		w.fail("the failure of %s was not reported to %s", entry.Version.Tag, q.Name)
 	}
 }
@@ -220,30 +201,19 @@ func isStale(in promotion.Input, q *kept) bool {
 	return i >= 0 && (in.Quarantines.All[i].Managed != q.Managed || in.Quarantines.All[i].Spec.Lifted != q.Spec.Lifted)
 }
 
-// checkRestored checks that the rollback has succeeded that answers the failure.
-func (w *world) checkRestored(incident v1alpha1.QuarantineIncident) {
-	w.t.Helper()
-	history := w.rollout.Status.History
-	i := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool { return *e.ID == incident.EntryID })
-	if i < 1 || !history[i-1].IsRollback() || history[i-1].State() != v1alpha1.BakeSucceeded || history[i-1].Version.Tag != incident.RolledBackTo {
-		w.fail("#%d is said to be restored by %s; history: %s", incident.EntryID, incident.RolledBackTo, w.describeHistory())
-	}
-}
-
 // checkStored checks what the status of a quarantine shows.
 func (f *fleet) checkStored(q *kept) {
 	f.t.Helper()
 	phase := q.Status.Phase
-	holds := phase == v1alpha1.QuarantineSuspected || phase == v1alpha1.QuarantineConfirmed
 	switch {
 	case phase != naivePhase(&q.Quarantine, f.now()):
 		f.fail("%s is %s, it should be %s", q.Name, phase, naivePhase(&q.Quarantine, f.now()))
-	case holds != (q.Status.EndedAt == nil):
+	case (phase == v1alpha1.QuarantineHeld) != (q.Status.EndedAt == nil):
 		f.fail("%s is %s, ended at %v", q.Name, phase, q.Status.EndedAt)
 	case q.Managed && naiveUntil(&q.Quarantine).IsZero():
 		f.fail("%s never ends, and no user wants that", q.Name)
-	case len(q.Status.Incidents) > 10:
-		f.fail("%s lists %d failures", q.Name, len(q.Status.Incidents))
+	case len(q.Status.Failures) > 10:
+		f.fail("%s lists %d failures", q.Name, len(q.Status.Failures))
 	}
 }
 

@@ -31,7 +31,7 @@ var fleetScenarios = map[string]fleetScenario{
 			pushedToAll(begin, "1.0.0", false),
 			pushedToAll(bothRun("1.0.0"), "1.1.0", true),
 			prodOpens(devOnce("1.0.0", v1alpha1.BakeDeploying), "1.1.0"),
-			pushedToAll(isPhase("1.1.0", v1alpha1.QuarantineConfirmed), "1.2.0", false),
+			pushedToAll(devOnce("1.0.0", v1alpha1.BakeSucceeded), "1.2.0", false),
 			prodOpens(devOnce("1.2.0", v1alpha1.BakeSucceeded), "1.1.0", "1.2.0"),
 		},
 		ends: [2]string{
@@ -39,16 +39,21 @@ var fleetScenarios = map[string]fleetScenario{
 			"1.2.0 Succeeded, 1.0.0 Succeeded",
 		},
 	},
-	"a failure that the release did not cause is refuted": {
+	"a user lifts what the release did not cause": {
 		events: []fleetEvent{
 			pushedToAll(begin, "1.0.0", false),
 			pushedToAll(bothRun("1.0.0"), "1.1.0", false),
 			{devOnce("1.1.0", v1alpha1.BakeInProgress), "fate", "fills the disk of dev's database", func(dev, _ *world) { dev.sick = true }},
 			prodOpens(devOnce("1.0.0", v1alpha1.BakeDeploying), "1.1.0"),
-			{isPhase("1.1.0", v1alpha1.QuarantineRefuted), "user", "empties the disk", func(dev, _ *world) { dev.sick = false }},
+			{begin, "user", "empties the disk", func(dev, _ *world) { dev.sick = false }},
+			{devOnce("1.0.0", v1alpha1.BakeSucceeded), "user", "lifts the quarantine of 1.1.0", func(dev, _ *world) {
+				q := dev.fleet.quarantineOf("1.1.0")
+				q.Spec.Lifted = true
+				dev.forgive(q)
+			}},
 		},
 		ends: [2]string{
-			"1.0.0 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
+			"1.1.0 Succeeded, 1.0.0 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
 			"1.1.0 Succeeded, 1.0.0 Succeeded",
 		},
 	},
@@ -63,6 +68,14 @@ func TestFleetScenarios(t *testing.T) {
 			compareGolden(t, name, f.lines)
 		})
 	}
+}
+
+// A rollback that helps does not make it longer.
+func TestFailedReleaseIsHeldForADay(t *testing.T) {
+	f := fleetScenarios["a fleet learns from a failure"].play(t)
+	failed := f.worlds[0].rollout.Status.History[2]
+	diff(t, v1alpha1.BakeFailed, failed.State())
+	diff(t, failed.BakeEndTime.Add(24*time.Hour), f.quarantineOf("1.1.0").Status.Until.Time)
 }
 
 func (s fleetScenario) play(t *testing.T) *fleet {
@@ -103,13 +116,10 @@ func devOnce(tag string, state v1alpha1.BakeStatus) func(dev, prod *world) bool 
 	return func(dev, _ *world) bool { return once(tag, state)(dev) }
 }
 
-// isPhase returns a function that reports what is known of a release.
-func isPhase(tag string, phase v1alpha1.QuarantinePhase) func(dev, prod *world) bool {
-	return func(dev, _ *world) bool {
-		name, _ := quarantine.Name(sharedContent(tag, 0))
-		q := dev.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+name]
-		return q != nil && q.Status.Phase == phase
-	}
+// quarantineOf returns the quarantine of a release.
+func (f *fleet) quarantineOf(tag string) *kept {
+	name, _ := quarantine.Name(sharedContent(tag, 0))
+	return f.stored[v1alpha1.ReleaseQuarantineKind+" "+name]
 }
 
 func pushedToAll(when func(dev, prod *world) bool, tag string, bad bool) fleetEvent {

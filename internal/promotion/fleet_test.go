@@ -39,9 +39,9 @@ type fleet struct {
 type kept struct {
 	promotion.Quarantine
 	created time.Time
-	// counted are the failures that were reported to it.
-	counted map[reported]bool
-	shown   string
+	// reported are the failures that were reported to it.
+	reported map[reported]bool
+	shown    string
 }
 
 // reported identifies a failure.
@@ -50,12 +50,12 @@ type reported struct {
 	failure failure
 }
 
-func failureIn(incident v1alpha1.QuarantineIncident) reported {
-	f := failure{id: incident.EntryID}
-	if incident.LastRetryTimestamp != nil {
-		f.retried = incident.LastRetryTimestamp.UTC().String()
+func failureIn(listed v1alpha1.ReleaseFailure) reported {
+	f := failure{id: listed.EntryID}
+	if listed.LastRetryTimestamp != nil {
+		f.retried = listed.LastRetryTimestamp.UTC().String()
 	}
-	return reported{incident.Rollout.UID, f}
+	return reported{listed.Rollout.UID, f}
 }
 
 func newFleet(t *testing.T, rng *rand.Rand) *fleet {
@@ -142,12 +142,12 @@ func (f *fleet) settle() {
 }
 
 func (f *fleet) logStored(q *kept) {
-	shown := fmt.Sprintf("%s, strikes: %d", q.Status.Phase, q.Status.Strikes)
+	shown := string(q.Status.Phase)
 	if until := quarantine.Until(&q.Spec, &q.Status); !until.IsZero() {
 		shown += ", until " + until.Format(time.RFC3339)
 	}
-	for _, i := range q.Status.Incidents {
-		shown += fmt.Sprintf(", %s #%d: %s", i.Rollout.Name, i.EntryID, i.Outcome)
+	for _, failed := range q.Status.Failures {
+		shown += fmt.Sprintf(", failed on %s #%d", failed.Rollout.Name, failed.EntryID)
 	}
 	if shown != q.shown {
 		f.lines = append(f.lines, fmt.Sprintf("[%s] %s", q.Name, clockText(f.now())), "  "+shown)
@@ -183,44 +183,30 @@ func (w *world) reports(in promotion.Input) []func() {
 		return nil
 	}
 	in.Rollout = w.rollout.DeepCopy()
-	var writes []func()
-	for _, report := range promotion.Reports(in) {
-		q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
-		if q == nil && !report.Known {
-			writes = append(writes, func() { w.fleet.create(report) })
-		}
-		if q == nil && report.Known || q != nil && !report.Known && !quarantine.TakesFailures(&q.Spec, q.Managed) {
-			continue
-		}
-		if q == nil || w.tells(q, report) {
-			writes = append(writes, func() { w.tell(report) })
-		}
-		if !report.Known {
-			writes = append(writes, func() { promotion.Acknowledge(w.rollout.Status.History, report) })
-		}
+	report := promotion.DueReport(in)
+	if report == nil {
+		return nil
 	}
-	return writes
-}
-
-func (w *world) tells(q *kept, report promotion.Report) bool {
-	_, changed := w.reportedTo(q, report)
-	return changed
-}
-
-func (w *world) reportedTo(q *kept, report promotion.Report) (v1alpha1.ReleaseQuarantineStatus, bool) {
-	if report.Known {
-		return quarantine.Close(q.Status, report.Incident, w.rollout.Spec.Quarantine)
+	acknowledge := func() { promotion.Acknowledge(w.rollout.Status.History, *report) }
+	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
+	switch {
+	case q == nil:
+		return []func(){func() { w.fleet.create(*report) }, func() { w.tell(*report) }, acknowledge}
+	case !quarantine.TakesFailures(&q.Spec, q.Managed):
+		return nil
+	case quarantine.Lists(&q.Status, report.Failure):
+		return []func(){acknowledge}
 	}
-	return quarantine.Report(q.Status, report.Incident, w.rollout.Spec.Quarantine)
+	return []func(){func() { w.tell(*report) }, acknowledge}
 }
 
-// tell writes a failure or its outcome.
+// tell writes a failure.
 func (w *world) tell(report promotion.Report) {
 	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
-	status, _ := w.reportedTo(q, report)
+	status, _ := quarantine.Report(q.Status, report.Failure, w.rollout.Spec.Quarantine)
 	w.checkReport(q, report, status)
 	q.Status = quarantine.Settle(&q.Spec, status, 1, w.now)
-	w.log("controller", "reports %s to %s", report.Incident.Outcome, report.Name)
+	w.log("controller", "reports it to %s", report.Name)
 }
 
 func (f *fleet) create(report promotion.Report) {
@@ -231,5 +217,5 @@ func (f *fleet) create(report promotion.Report) {
 }
 
 func (f *fleet) store(q promotion.Quarantine) {
-	f.stored[q.Name] = &kept{Quarantine: q, created: f.now().Truncate(time.Second), counted: map[reported]bool{}}
+	f.stored[q.Name] = &kept{Quarantine: q, created: f.now().Truncate(time.Second), reported: map[reported]bool{}}
 }

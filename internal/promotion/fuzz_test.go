@@ -126,8 +126,8 @@ func FuzzDecide(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%s cannot be recorded: %v", d.Action, err)
 		}
-		for _, report := range promotion.Reports(in) {
-			promotion.Acknowledge(history, report)
+		if report := promotion.DueReport(in); report != nil {
+			promotion.Acknowledge(history, *report)
 		}
 		if !reflect.DeepEqual(before, in) {
 			t.Error("Record modified its input")
@@ -422,7 +422,7 @@ func (d *dice) environments(s *situation) {
 // quarantines adds some that nobody but a user writes.
 func (d *dice) quarantines(s *situation) {
 	if d.yes() {
-		s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{SuspectFor: &metav1.Duration{Duration: time.Duration(d.id())}}
+		s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{HoldFor: &metav1.Duration{Duration: time.Duration(d.id())}}
 	}
 	for range d.roll(4) {
 		q := promotion.Quarantine{Name: []string{"ReleaseQuarantine a", "ReleaseQuarantine b/a", "ClusterReleaseQuarantine a"}[d.roll(3)], Managed: d.yes()}
@@ -433,7 +433,7 @@ func (d *dice) quarantines(s *situation) {
 			func() { q.Spec.Lifted = true },
 			func() { q.Spec.Enforce = v1alpha1.EnforceAlways },
 			func() { q.Status.Until = wireTime(d.anyMoment()) },
-			func() { q.Status.Incidents = d.incidents(s.input.Rollout) },
+			func() { q.Status.Failures = d.failures(s.input.Rollout) },
 		} {
 			if d.yes() {
 				set()
@@ -443,13 +443,10 @@ func (d *dice) quarantines(s *situation) {
 	}
 }
 
-func (d *dice) incidents(rollout *v1alpha1.Rollout) []v1alpha1.QuarantineIncident {
-	all := make([]v1alpha1.QuarantineIncident, d.roll(4))
+func (d *dice) failures(rollout *v1alpha1.Rollout) []v1alpha1.ReleaseFailure {
+	all := make([]v1alpha1.ReleaseFailure, d.roll(4))
 	for i := range all {
 		all[i].EntryID, all[i].Time.Time = d.id(), d.anyMoment()
-		all[i].Outcome = []v1alpha1.IncidentOutcome{
-			"", v1alpha1.IncidentOpen, v1alpha1.IncidentRestored, v1alpha1.IncidentNotRestored, v1alpha1.IncidentUnknown, "Nonsense",
-		}[d.roll(6)]
 		if d.yes() {
 			all[i].Rollout.UID = rollout.UID
 		}

@@ -169,15 +169,15 @@ func TestRollbackNeverGoesToATagOfAnotherImage(t *testing.T) {
 }
 
 func TestFailureOfAnotherImageIsReportedAsThatOfItsOwn(t *testing.T) {
-	report := func(failed *fixture.EntryBuilder) []promotion.Report {
+	report := func(failed *fixture.EntryBuilder) *promotion.Report {
 		shop := rollout().Quarantine().Releases(release("1.0.0").Digest(contentOf["new"]).Obj()).History(failed.BakeEnd(noon).Due(v1alpha1.CauseHealthCheckFailed, noon))
-		return promotion.Reports(given(shop).of(newImage).names(release("1.0.0").Digest(contentOf["new"]).Obj()).in())
+		return promotion.DueReport(given(shop).of(newImage).names(release("1.0.0").Digest(contentOf["new"]).Obj()).in())
 	}
 	known := report(entry("1.0.0").Version(release("1.0.0").Digest(contentOf["old"]).Obj()).Image(oldImage).Failed())
-	if len(known) != 1 || known[0].Digest != contentOf["old"] || known[0].Image != oldImage {
-		t.Errorf("reports: %+v", known)
+	if known == nil || known.Digest != contentOf["old"] || known.Image != oldImage {
+		t.Errorf("report: %+v", known)
 	}
-	if reports := report(entry("1.0.0").Image(oldImage).Failed()); len(reports) > 0 {
-		t.Errorf("the content of the new image is reported: %+v", reports)
+	if unknown := report(entry("1.0.0").Image(oldImage).Failed()); unknown != nil {
+		t.Errorf("the content of the new image is reported: %+v", unknown)
 	}
 }

@@ -34,19 +34,14 @@ type Quarantine struct {
 	Managed bool
 }
 
-func (q *Quarantine) phase(in Input) v1alpha1.QuarantinePhase {
-	return quarantine.Phase(&q.Spec, &q.Status, in.Now)
-}
-
 func (q *Quarantine) until() time.Time { return quarantine.Until(&q.Spec, &q.Status) }
 
-// isEmpty reports whether the controller has created the quarantine, and has not reported
-// the failure to it yet. So nobody says that the release is bad.
-func (q *Quarantine) isEmpty() bool { return q.Managed && len(q.Status.Incidents) == 0 }
-
-// holds reports whether the quarantine holds the release now.
-func (q *Quarantine) holds(in Input, release v1alpha1.VersionInfo) bool {
-	return !q.isEmpty() && quarantine.Holds(q.phase(in)) && IsAbout(in, &q.Spec, release)
+// holds reports whether the quarantine holds something now. One that the controller has
+// created, and not reported the failure to yet, does not: nobody says that the release is
+// bad.
+func (q *Quarantine) holds(now time.Time) bool {
+	isEmpty := q.Managed && len(q.Status.Failures) == 0
+	return !isEmpty && quarantine.Phase(&q.Spec, &q.Status, now) == v1alpha1.QuarantineHeld
 }
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.
@@ -69,7 +64,7 @@ func (q *Quarantine) OwnName() (string, bool) {
 func QuarantinesOn(in Input, release v1alpha1.VersionInfo) []Quarantine {
 	var all []Quarantine
 	for i := range in.Quarantines.All {
-		if q := &in.Quarantines.All[i]; q.holds(in, release) {
+		if q := &in.Quarantines.All[i]; q.holds(in.Now) && IsAbout(in, &q.Spec, release) {
 			all = append(all, *q)
 		}
 	}
@@ -85,7 +80,7 @@ func notQuarantined(in Input, release v1alpha1.VersionInfo) *Hold {
 	if problem := in.Quarantines.Problem; problem != nil {
 		return &Hold{Reason: problem.Reason, Message: problem.Message}
 	}
-	return in.heldInQuarantine(release, suspicion, confirmation)
+	return in.heldInQuarantine(release, ofFailures, ofUser)
 }
 
 // notRecalled checks that no quarantine holds the release even for users. A Rollout that
@@ -96,22 +91,22 @@ func notRecalled(in Input, release v1alpha1.VersionInfo) *Hold {
 
 // heldInQuarantine returns the hold of the quarantines that count. It ends with the last
 // of them, and so it names that one.
-func (in Input) heldInQuarantine(release v1alpha1.VersionInfo, counts ...verdict) *Hold {
+func (in Input) heldInQuarantine(release v1alpha1.VersionInfo, counts ...strength) *Hold {
 	q := in.holding().about(in, release, counts...)
 	if q == nil {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(in, release), Until: q.until()}
+	return &Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(release), Until: q.until()}
 }
 
 // longestReason is how many characters of the reason of a quarantine a message contains.
 const longestReason = 256
 
 // message says why the release is held, and what ends that.
-func (q *Quarantine) message(in Input, release v1alpha1.VersionInfo) string {
-	text := fmt.Sprintf("%s is in quarantine by %s (%s)", release.Tag, q.Name, q.phase(in))
+func (q *Quarantine) message(release v1alpha1.VersionInfo) string {
+	text := fmt.Sprintf("%s is in quarantine by %s", release.Tag, q.Name)
 	if release.Digest == nil && q.Spec.Digest != "" {
-		text = fmt.Sprintf("the digest of %s is not known, and its tag is in quarantine by %s (%s)", release.Tag, q.Name, q.phase(in))
+		text = fmt.Sprintf("the digest of %s is not known, and its tag is in quarantine by %s", release.Tag, q.Name)
 	}
 	if until := q.until(); !until.IsZero() {
 		text += " until " + clock(until)
@@ -142,7 +137,7 @@ func isLifted(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
 	recorded, failure := ownQuarantine(entry.Quarantine), in.failure(entry)
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		if q.Spec.Lifted && (entry.Quarantine != "" && q.Name == recorded || quarantine.Counts(&q.Status, failure)) {
+		if q.Spec.Lifted && (entry.Quarantine != "" && q.Name == recorded || quarantine.Lists(&q.Status, failure)) {
 			return true
 		}
 	}
@@ -153,8 +148,8 @@ func isLifted(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
 func ownQuarantine(name string) string { return v1alpha1.ReleaseQuarantineKind + " " + name }
 
 // knownBad returns the quarantine that keeps a rollback from going to the release, and that
-// ends last; nil if there is none. It was confirmed, or a user says so. A suspicion does
-// not count: the release has succeeded here.
+// ends last; nil if there is none. A user says that it is bad. Failures elsewhere do not
+// count: the release has succeeded here.
 func knownBad(in Input, release v1alpha1.VersionInfo) *Quarantine {
-	return in.holding().about(in, release, confirmation, recall)
+	return in.holding().about(in, release, ofUser, recall)
 }

@@ -40,9 +40,9 @@ func abusive(n int, tags []string, digest string, uid types.UID) []promotion.Qua
 			q.Spec.Tags = append(q.Spec.Tags, tags[(20*i+j)%len(tags)])
 		}
 		for j := range int64(10) {
-			q.Status.Incidents = append(q.Status.Incidents, v1alpha1.QuarantineIncident{
-				Rollout: v1alpha1.IncidentRollout{Name: foreign, UID: uid}, EntryID: math.MaxInt64 - j, Message: strings.Repeat(foreign, 20),
-				Outcome: v1alpha1.IncidentRestored, RolledBackTo: foreign, LastRetryTimestamp: wireTime(noon),
+			q.Status.Failures = append(q.Status.Failures, v1alpha1.ReleaseFailure{
+				Rollout: v1alpha1.ReportingRollout{Name: foreign, UID: uid}, EntryID: math.MaxInt64 - j, Message: strings.Repeat(foreign, 20),
+				LastRetryTimestamp: wireTime(noon),
 			})
 		}
 		q.Status.Until = wireTime(one.Add(time.Duration(i) * time.Second))
@@ -93,7 +93,7 @@ func TestQuarantinesCannotMakeMessagesLongOrOdd(t *testing.T) {
 func TestIndexFindsWhatALookAtEachFinds(t *testing.T) {
 	s := overrun(97, 40)
 	for i := range s.input.Quarantines.All {
-		s.input.Quarantines.All[i].Status.Incidents = nil
+		s.input.Quarantines.All[i].Status.Failures = nil
 	}
 	for _, candidate := range promotion.Decide(s.in()).Candidates {
 		automatic, recalls := heldBy(s.in(), candidate.Release)
@@ -136,17 +136,15 @@ func TestForgedReportsDoNotMakeTheHistoryTooLarge(t *testing.T) {
 	}
 }
 
-// An incident is stored in an object that many Rollouts write.
+// A failure is stored in an object that many Rollouts write.
 func TestReportIsShortAndPrintable(t *testing.T) {
 	s := reporting(badEntry().Because(strings.Repeat("\x1b[31mit is\ndown ", 500)), entry("1.1.0").ID(5).Succeeded())
-	reports := promotion.Reports(s.in())
-	diff(t, 1, len(reports))
-	message := reports[0].Incident.Message
-	if utf8.RuneCountInString(message) > 256 || strings.ContainsFunc(message, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		t.Errorf("got %q", message)
+	failure := promotion.DueReport(s.in()).Failure
+	if utf8.RuneCountInString(failure.Message) > 256 || strings.ContainsFunc(failure.Message, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		t.Errorf("got %q", failure.Message)
 	}
-	if wire, err := json.Marshal(reports[0].Incident); err != nil || len(wire) > 1024 {
-		t.Errorf("an incident takes %d bytes: %v", len(wire), err)
+	if wire, err := json.Marshal(failure); err != nil || len(wire) > 1024 {
+		t.Errorf("a failure takes %d bytes: %v", len(wire), err)
 	}
 }
 
@@ -162,7 +160,7 @@ func BenchmarkQuarantines(b *testing.B) {
 					if _, err := promotion.Record(in, d); err != nil {
 						b.Fatal(err)
 					}
-					promotion.Reports(in)
+					promotion.DueReport(in)
 				}
 			})
 		}

@@ -6,15 +6,16 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
-// verdict is what a quarantine that holds says of a release.
-type verdict uint8
+// strength is what a quarantine that holds keeps from going to a release.
+type strength uint8
 
 const (
-	suspicion verdict = iota
-	confirmation
+	// ofFailures holds automatic promotions. Rollbacks go on: the release has succeeded.
+	ofFailures strength = iota
+	// ofUser holds rollbacks, too.
+	ofUser
 	// recall holds what users choose, too.
 	recall
 )
@@ -24,8 +25,8 @@ type subject struct {
 	digest, tag string
 	// unknown is true for a tag that counts only while the digest of the release is not
 	// known: the quarantine has a digest.
-	unknown bool
-	verdict verdict
+	unknown  bool
+	strength strength
 }
 
 // holding are the quarantines that hold something. Of those with the same subject it has
@@ -46,47 +47,53 @@ func (in Input) holding() holding {
 	h := holding{}
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
-		if phase := q.phase(in); quarantine.Holds(phase) && !q.isEmpty() {
-			h.add(in, q, phase)
+		if q.holds(in.Now) {
+			h.add(in, q)
 		}
 	}
 	return h
 }
 
-func (h holding) add(in Input, q *Quarantine, phase v1alpha1.QuarantinePhase) {
-	says := suspicion
-	switch {
-	case q.isRecall():
-		says = recall
-	case phase == v1alpha1.QuarantineConfirmed:
-		says = confirmation
-	}
+func (h holding) add(in Input, q *Quarantine) {
+	by := q.strength()
 	if q.Spec.Digest != "" {
-		h.keep(subject{digest: q.Spec.Digest, verdict: says}, q)
+		h.keep(subject{digest: q.Spec.Digest, strength: by}, q)
 	}
 	if q.Spec.Image == "" || q.Spec.Image != in.Policy.Image {
 		return
 	}
 	for _, tag := range q.Spec.Tags {
-		h.keep(subject{tag: tag, unknown: q.Spec.Digest != "", verdict: says}, q)
+		h.keep(subject{tag: tag, unknown: q.Spec.Digest != "", strength: by}, q)
 	}
+}
+
+// strength returns how strongly a quarantine holds. One that the controller has created is
+// only about failures.
+func (q *Quarantine) strength() strength {
+	switch {
+	case q.isRecall():
+		return recall
+	case q.Managed:
+		return ofFailures
+	}
+	return ofUser
 }
 
 func (h holding) keep(s subject, q *Quarantine) { h[s] = lasting(h[s], q) }
 
-// about returns the quarantine with one of the verdicts that holds the release and ends
-// last; nil if there is none. See [quarantine.Matches] for when it is about the release.
-func (h holding) about(in Input, release v1alpha1.VersionInfo, verdicts ...verdict) *Quarantine {
+// about returns the quarantine with one of the strengths that holds the release and ends
+// last; nil if there is none. Matches of package quarantine says when it is about the release.
+func (h holding) about(in Input, release v1alpha1.VersionInfo, strengths ...strength) *Quarantine {
 	if len(h) == 0 {
 		return nil
 	}
 	var last *Quarantine
-	for _, says := range verdicts {
-		last = lasting(last, h[subject{tag: release.Tag, verdict: says}])
+	for _, by := range strengths {
+		last = lasting(last, h[subject{tag: release.Tag, strength: by}])
 		if digest := orEmpty(release.Digest); digest != "" {
-			last = lasting(last, h[subject{digest: digest, verdict: says}])
+			last = lasting(last, h[subject{digest: digest, strength: by}])
 		} else {
-			last = lasting(last, h[subject{tag: release.Tag, unknown: true, verdict: says}])
+			last = lasting(last, h[subject{tag: release.Tag, unknown: true, strength: by}])
 		}
 	}
 	return last

@@ -11,18 +11,15 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 type quarantineOf = func(*promotion.Quarantine)
 
-// suspected returns a quarantine of a digest, because it failed on another Rollout.
-func suspected(digest string, changes ...quarantineOf) promotion.Quarantine {
-	q := promotion.Quarantine{Name: "ReleaseQuarantine bad", Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}}
-	q.Status.Incidents = []v1alpha1.QuarantineIncident{{
-		Rollout: v1alpha1.IncidentRollout{Name: "other", UID: "other"}, EntryID: 7, Outcome: v1alpha1.IncidentOpen,
-	}}
+// failedElsewhere returns a quarantine of a digest, because it failed on another Rollout.
+func failedElsewhere(digest string, changes ...quarantineOf) promotion.Quarantine {
+	q := promotion.Quarantine{Name: "ReleaseQuarantine bad", Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}, Managed: true}
+	q.Status.Failures = []v1alpha1.ReleaseFailure{{Rollout: v1alpha1.ReportingRollout{Name: "other", UID: "other"}, EntryID: 7}}
 	q.Status.Until = wireTime(one)
 	for _, change := range changes {
 		change(&q)
@@ -30,15 +27,13 @@ func suspected(digest string, changes ...quarantineOf) promotion.Quarantine {
 	return q
 }
 
-func outcomeIs(o v1alpha1.IncidentOutcome) quarantineOf {
-	return func(q *promotion.Quarantine) { q.Status.Incidents[0].Outcome = o }
-}
+func lifted(q *promotion.Quarantine) { q.Spec.Lifted = true }
 
 func recall(q *promotion.Quarantine) { q.Spec.Enforce = v1alpha1.EnforceAlways }
 
 func recordedName(q *promotion.Quarantine) { q.Name = "ReleaseQuarantine recorded" }
 
-func byPeople(q *promotion.Quarantine) { q.Status = v1alpha1.ReleaseQuarantineStatus{} }
+func byUser(q *promotion.Quarantine) { q.Status, q.Managed = v1alpha1.ReleaseQuarantineStatus{}, false }
 
 // quarantined sets the quarantines in scope.
 func (s *situation) quarantined(all ...promotion.Quarantine) *situation {
@@ -66,41 +61,40 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 		given *situation
 		want  []promotion.Hold
 	}{
-		"while it is suspected, until then": {
-			given(withCandidate()).quarantined(suspected("sha256:bad")),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T13:00:00Z"+pin, one),
+		"until its time is over": {
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad")),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad until 2026-03-02T13:00:00Z"+pin, one),
 		},
-		"not from then on": {given(withCandidate()).at(one).quarantined(suspected("sha256:bad")), nil},
+		"not from then on": {given(withCandidate()).at(one).quarantined(failedElsewhere("sha256:bad")), nil},
 		"not before the failure is reported": {
-			given(withCandidate()).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) { q.Managed = true })), nil,
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", func(q *promotion.Quarantine) { q.Status.Failures = nil })), nil,
 		},
-		"not other content": {given(withCandidate()).quarantined(suspected("sha256:other")), nil},
+		"not other content": {given(withCandidate()).quarantined(failedElsewhere("sha256:other")), nil},
 		"not other content, though under a tag that it names": {
-			given(withCandidate()).quarantined(suspected("sha256:other", func(q *promotion.Quarantine) {
+			given(withCandidate()).quarantined(failedElsewhere("sha256:other", func(q *promotion.Quarantine) {
 				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
 			})), nil,
 		},
-		"not once it is refuted": {given(withCandidate()).quarantined(suspected("sha256:bad", outcomeIs(v1alpha1.IncidentNotRestored))), nil},
-		"not once it is lifted":  {given(withCandidate()).quarantined(suspected("sha256:bad", func(q *promotion.Quarantine) { q.Spec.Lifted = true })), nil},
+		"not once it is lifted": {given(withCandidate()).quarantined(failedElsewhere("sha256:bad", lifted)), nil},
 		"by its tag": {
 			given(withCandidate()).quarantined(byTag),
-			held("1.2.0 is in quarantine by ClusterReleaseQuarantine recall (Confirmed): leaks memory"+pin, never),
+			held("1.2.0 is in quarantine by ClusterReleaseQuarantine recall: leaks memory"+pin, never),
 		},
 		"by its tag, if the digest is not known": {
-			given(rollout().Ledger("1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) {
+			given(rollout().Ledger("1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())).quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) {
 				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
 			})),
-			held("the digest of 1.2.0 is not known, and its tag is in quarantine by ReleaseQuarantine bad (Confirmed)"+pin, never),
+			held("the digest of 1.2.0 is not known, and its tag is in quarantine by ReleaseQuarantine bad"+pin, never),
 		},
 		"until the last of several ends": {
-			given(withCandidate()).quarantined(suspected("sha256:bad"), suspected("sha256:bad", func(q *promotion.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Suspected) until 2026-03-02T14:00:00Z"+pin, one.Add(time.Hour)),
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad"), failedElsewhere("sha256:bad", func(q *promotion.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad until 2026-03-02T14:00:00Z"+pin, one.Add(time.Hour)),
 		},
 		"with its reason, on one line and cut": {
-			given(withCandidate()).quarantined(suspected("sha256:bad", byPeople, func(q *promotion.Quarantine) {
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) {
 				q.Spec.Reason = "\x1b[31mleaks\n\tmemory " + strings.Repeat("x", 1000)
 			})),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed): [31mleaks memory "+strings.Repeat("x", 152)+" … "+strings.Repeat("x", 84)+pin, never),
+			held("1.2.0 is in quarantine by ReleaseQuarantine bad: [31mleaks memory "+strings.Repeat("x", 152)+" … "+strings.Repeat("x", 84)+pin, never),
 		},
 		"while quarantines cannot be read": {
 			func() *situation {
@@ -112,13 +106,13 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 		},
 		"not on a Rollout that does not obey": {
 			func() *situation {
-				s := given(withCandidate()).quarantined(suspected("sha256:bad"))
+				s := given(withCandidate()).quarantined(failedElsewhere("sha256:bad"))
 				s.input.Rollout = disobeying
 				return s
 			}(), nil,
 		},
 		"not if failures are unblocked": {
-			given(withCandidate().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).quarantined(suspected("sha256:bad")), nil,
+			given(withCandidate().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).quarantined(failedElsewhere("sha256:bad")), nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -135,32 +129,32 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 
 func TestFirstReleaseIsTheNewestThatIsNotInQuarantine(t *testing.T) {
 	s := given(rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj())).
-		quarantined(suspected("sha256:bad", outcomeIs(v1alpha1.IncidentRestored)))
+		quarantined(failedElsewhere("sha256:bad"))
 	diff(t, "1.1.0", promotion.Decide(s.in()).Release.Tag)
 }
 
 func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 	pinned := func() *situation { return given(withCandidate().Pin("1.2.0")) }
-	diff(t, "1.2.0", promotion.Decide(pinned().quarantined(suspected("sha256:bad")).in()).Release.Tag)
+	diff(t, "1.2.0", promotion.Decide(pinned().quarantined(failedElsewhere("sha256:bad")).in()).Release.Tag)
 
-	d := promotion.Decide(pinned().quarantined(suspected("sha256:bad", byPeople, recall)).in())
+	d := promotion.Decide(pinned().quarantined(failedElsewhere("sha256:bad", byUser, recall)).in())
 	diff(t, promotion.Nothing, d.Action)
 	diff(t, &promotion.Problem{
 		Reason:  v1alpha1.QuarantinedReason,
-		Message: "1.2.0 is in quarantine by ReleaseQuarantine bad (Confirmed); to end that, set its spec.lifted",
+		Message: "1.2.0 is in quarantine by ReleaseQuarantine bad; to end that, set its spec.lifted",
 	}, d.Problem)
 
-	ends := pinned().quarantined(suspected("sha256:bad", recall, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
+	ends := pinned().quarantined(failedElsewhere("sha256:bad", recall, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
 	diff(t, one, promotion.Decide(ends.in()).RecheckAt)
 	diff(t, "1.2.0", promotion.Decide(ends.at(one).in()).Release.Tag)
 
 	older := given(rollout().Releases(release("1.0.0").Digest("sha256:bad").Obj(), release("1.1.0").Obj()).Pin("1.0.0").History(entry("1.1.0").Succeeded())).
-		quarantined(suspected("sha256:bad", recall))
+		quarantined(failedElsewhere("sha256:bad", recall))
 	diff(t, one, promotion.Decide(older.in()).RecheckAt)
 	diff(t, "1.0.0", promotion.Decide(older.at(one).in()).Release.Tag)
 
 	runs := given(rollout().Releases(release("1.2.0").Digest("sha256:bad").Obj()).Pin("1.2.0").History(entry("1.2.0").Succeeded())).
-		quarantined(suspected("sha256:bad", byPeople, recall))
+		quarantined(failedElsewhere("sha256:bad", byUser, recall))
 	diff(t, (*promotion.Problem)(nil), promotion.Decide(runs.in()).Problem)
 }
 
@@ -170,12 +164,12 @@ func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
 			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded(), entry("1.0.0").Succeeded())
 	}
 	for want, q := range map[string]promotion.Quarantine{
-		"1.0.0": suspected("sha256:bad", outcomeIs(v1alpha1.IncidentRestored)),
-		"1.1.0": suspected("sha256:bad"),
+		"1.0.0": failedElsewhere("sha256:bad", byUser),
+		"1.1.0": failedElsewhere("sha256:bad"), // it has succeeded here
 	} {
 		diff(t, want, promotion.Decide(given(history()).quarantined(q).in()).Release.Tag)
 	}
-	recalled := suspected("sha256:bad", recall)
+	recalled := failedElsewhere("sha256:bad", recall)
 	diff(t, "1.0.0", promotion.Decide(given(history()).quarantined(recalled).in()).Release.Tag)
 }
 
@@ -183,7 +177,7 @@ func TestRollbackWaitsForTheEndOfAQuarantine(t *testing.T) {
 	only := func() *situation {
 		return given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(unhealthyRelease(),
 			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded())).
-			quarantined(suspected("sha256:bad", recordedName, outcomeIs(v1alpha1.IncidentRestored)))
+			quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
 	}
 	d := promotion.Decide(only().in())
 	diff(t, v1alpha1.NoProvenReleaseReason, d.Rollback.Reason)
@@ -193,7 +187,7 @@ func TestRollbackWaitsForTheEndOfAQuarantine(t *testing.T) {
 
 func TestUnblockWaitsForAReleaseInQuarantine(t *testing.T) {
 	s := given(withCandidate().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).
-		gates(gate("night").Closed()).quarantined(suspected("sha256:bad"))
+		gates(gate("night").Closed()).quarantined(failedElsewhere("sha256:bad"))
 	d := promotion.Decide(s.in())
 	diff(t, []string(nil), d.Consumed)
 	diff(t, []promotion.Note(nil), d.Answers)
@@ -209,9 +203,9 @@ func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 		History(entry("1.1.0").ID(8).Back("1.2.0", 7, 5).Succeeded(), unhealthyRelease(), entry("1.1.0").ID(5).Succeeded())
 	retried := wireTime(eleven)
 	of := func(uid types.UID, id int64) promotion.Quarantine {
-		return suspected("sha256:bad", func(q *promotion.Quarantine) {
+		return failedElsewhere("sha256:bad", func(q *promotion.Quarantine) {
 			q.Spec.Lifted = true
-			q.Status.Incidents[0].Rollout.UID, q.Status.Incidents[0].EntryID = uid, id
+			q.Status.Failures[0].Rollout.UID, q.Status.Failures[0].EntryID = uid, id
 		})
 	}
 	uid := r.Obj().UID
@@ -225,21 +219,12 @@ func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 		"of an earlier try": {
 			func() promotion.Quarantine {
 				q := of(uid, 7)
-				q.Status.Incidents[0].LastRetryTimestamp = retried
+				q.Status.Failures[0].LastRetryTimestamp = retried
 				return q
 			}(), []string{v1alpha1.FailedBeforeReason},
 		},
-		"that has counted it": {
-			func() promotion.Quarantine {
-				q := of(uid, 7)
-				failure := q.Status.Incidents[0]
-				q.Status, _ = quarantine.Report(v1alpha1.ReleaseQuarantineStatus{}, failure, nil)
-				q.Status.Incidents = nil
-				return q
-			}(), []string{},
-		},
-		"that lists newer failures only": {suspected("sha256:bad", recordedName, func(q *promotion.Quarantine) { q.Spec.Lifted = true }), []string{}},
-		"that has not been lifted":       {suspected("sha256:bad", recordedName, byPeople), []string{v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason}},
+		"that lists newer failures only": {failedElsewhere("sha256:bad", recordedName, lifted), []string{}},
+		"that has not been lifted":       {failedElsewhere("sha256:bad", recordedName, byUser), []string{v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			failed := given(r).quarantined(test.quarantine)

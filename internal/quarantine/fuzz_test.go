@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
@@ -17,41 +15,38 @@ import (
 // odd are objects that nobody but a user writes.
 var odd = []string{
 	`{}`,
-	`{"spec":{"until":"0001-01-01T00:00:00Z"},"status":{"until":"9999-12-31T23:59:59Z","strikes":-2147483648}}`,
+	`{"spec":{"until":"0001-01-01T00:00:00Z"},"status":{"until":"9999-12-31T23:59:59Z"}}`,
 	`{"spec":{"until":null,"lifted":true},"status":{"phase":"Nonsense","endedAt":"9999-12-31T23:59:59Z"}}`,
-	`{"status":{"until":"0001-01-01T00:00:00Z","endedAt":"0001-01-01T00:00:00Z","incidents":[{"outcome":"Nonsense"},{"time":"9999-12-31T23:59:59Z","outcome":"Restored"}]}}`,
-	`{"status":{"strikes":2147483647,"incidents":[{"entryID":1,"rollout":{"uid":"a"},"time":null},{"entryID":1,"rollout":{"uid":"a"},"time":"2026-03-02T12:00:00Z","outcome":"Open"}]}}`,
-	`{"status":{"strikes":1,"counted":["","x","x"],"incidents":[{"entryID":1}]}}`,
-	`{"spec":{"enforce":"Always"},"status":{"until":"2026-03-02T12:00:00.000000001Z","incidents":[{"outcome":"NotRestored"},{},{},{},{},{},{},{},{},{},{},{},{}]}}`,
+	`{"status":{"until":"0001-01-01T00:00:00Z","endedAt":"0001-01-01T00:00:00Z","failures":[{"cause":"Nonsense"},{"time":"9999-12-31T23:59:59Z"}]}}`,
+	`{"status":{"failures":[{"entryID":1,"rollout":{"uid":"a"},"time":null},{"entryID":1,"rollout":{"uid":"a"},"time":"2026-03-02T12:00:00Z"}]}}`,
+	`{"spec":{"enforce":"Always"},"status":{"until":"2026-03-02T12:00:00.000000001Z","failures":[{},{},{},{},{},{},{},{},{},{},{},{},{}]}}`,
 }
 
 // FuzzOddObjects checks what holds of a quarantine whatever it contains: nothing panics, a
-// phase that holds ends when Next says, and a failure counts once.
+// phase ends when Next says, and a failure that is listed is not listed twice.
 func FuzzOddObjects(f *testing.F) {
 	for _, object := range odd {
 		for _, at := range []int64{0, 1, -1 << 40, 1 << 37} {
 			f.Add(object, at, int64(1), int64(time.Hour))
 		}
 	}
-	f.Fuzz(func(t *testing.T, object string, at, id, suspectFor int64) {
+	f.Fuzz(func(t *testing.T, object string, at, id, holds int64) {
 		var q v1alpha1.ReleaseQuarantine
 		if json.Unmarshal([]byte(object), &q) != nil {
 			return
 		}
 		at &= 1<<37 - 1 // the API only allows years of four digits
 		now := time.Unix(at, 0).UTC()
-		by := &v1alpha1.RolloutQuarantine{SuspectFor: &metav1.Duration{Duration: time.Duration(suspectFor)}}
+		by := holdFor(time.Duration(holds))
 		checkSettled(t, &q, now)
-		failure := incident("a", id, now, open)
-		status, changed := quarantine.Report(q.Status, failure, by)
-		if changed && (status.Strikes < 1 || len(status.Incidents) > 10 || len(status.Counted) > 100) {
-			t.Errorf("%d strikes, %d incidents, %d counted", status.Strikes, len(status.Incidents), len(status.Counted))
+		failed := failure("a", id, now)
+		status, changed := quarantine.Report(q.Status, failed, by)
+		if changed && len(status.Failures) > 10 {
+			t.Errorf("%d failures", len(status.Failures))
 		}
-		if again, changed := quarantine.Report(status, failure, by); changed {
-			t.Errorf("a failure counts twice: %+v", again)
+		if again, changed := quarantine.Report(status, failed, by); changed {
+			t.Errorf("a failure is listed twice: %+v", again)
 		}
-		failure.Outcome = restored
-		status, _ = quarantine.Close(status, failure, by)
 		if wire, err := json.Marshal(status); err != nil || json.Unmarshal(wire, new(v1alpha1.ReleaseQuarantineStatus)) != nil {
 			t.Errorf("%+v cannot be stored: %v", status, err)
 		}
@@ -68,7 +63,7 @@ func checkSettled(t *testing.T, q *v1alpha1.ReleaseQuarantine, now time.Time) {
 	if !reflect.DeepEqual(before, *q) {
 		t.Error("Settle modified its input")
 	}
-	if holds := quarantine.Holds(settled.Phase); holds != (settled.EndedAt == nil) || holds && q.Spec.Lifted {
+	if holds := settled.Phase == v1alpha1.QuarantineHeld; holds != (settled.EndedAt == nil) || holds && q.Spec.Lifted {
 		t.Errorf("%s since %v, lifted: %t", settled.Phase, settled.EndedAt, q.Spec.Lifted)
 	}
 	if again := quarantine.Settle(&q.Spec, settled, 1, now); !reflect.DeepEqual(settled, again) {
@@ -84,7 +79,7 @@ func checkSettled(t *testing.T, q *v1alpha1.ReleaseQuarantine, now time.Time) {
 	if phase := quarantine.Phase(&q.Spec, &settled, next.Add(-1)); phase != settled.Phase {
 		t.Errorf("it becomes %s before %s", phase, next)
 	}
-	if phase := quarantine.Phase(&q.Spec, &settled, next); quarantine.Holds(phase) {
+	if phase := quarantine.Phase(&q.Spec, &settled, next); phase != v1alpha1.QuarantineEnded {
 		t.Errorf("at %s it is still %s", next, phase)
 	}
 }

@@ -24,24 +24,15 @@ func Labels(name string) map[string]string {
 // IsManaged reports whether the controller has created a quarantine.
 func IsManaged(q metav1.Object) bool { return q.GetLabels()[v1alpha1.ManagedByLabel] == controllerName }
 
-// Counted returns the status of a quarantine as it counts. Only failures, or the beginning of
-// one that the controller has created, give it an end. What else is written there does not.
+// Counted returns the status of a quarantine as it counts. One that a user has created does
+// not end by its status, whatever is written there. One that the controller has created
+// ends, also if it dies before it reports the failure, and the Rollout is gone when it is
+// back: otherwise that quarantine would hold the release for ever.
 func Counted(status v1alpha1.ReleaseQuarantineStatus, managed bool, created time.Time) v1alpha1.ReleaseQuarantineStatus {
 	switch {
-	case managed:
-		return Begun(status, created)
-	case len(status.Incidents) == 0:
+	case !managed:
 		status.Until = nil
-	}
-	return status
-}
-
-// Begun returns the status of a quarantine that the controller has created, with an end
-// if no failure was reported yet: if the controller dies before it reports the failure,
-// and the Rollout is gone when it is back, nobody ever does. Otherwise the quarantine would
-// look like one that a user has created, and hold the release for ever.
-func Begun(status v1alpha1.ReleaseQuarantineStatus, created time.Time) v1alpha1.ReleaseQuarantineStatus {
-	if len(status.Incidents) == 0 && status.Until == nil {
+	case status.Until == nil:
 		status.Until = &metav1.Time{Time: created.Add(ReportedWithin)}
 	}
 	return status

@@ -3,7 +3,6 @@
 package tree
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +47,7 @@ func quarantineOf(in promotion.Input, q promotion.Quarantine, sign Sign, means s
 	} else if kind == v1alpha1.ClusterReleaseQuarantineKind {
 		namespace = ""
 	}
-	text := fmt.Sprintf("%s (%s)", means, quarantine.Phase(&q.Spec, &q.Status, in.Now))
+	text := means
 	if until := quarantine.Until(&q.Spec, &q.Status); !until.IsZero() {
 		text += " until " + until.UTC().Format(time.RFC3339)
 	}

@@ -39,13 +39,13 @@ func TestTreeShowsTheQuarantinesOfTheReleases(t *testing.T) {
 		want        []string
 	}{
 		"none":                   {nil, false, nil},
-		"of the next release":    {[]client.Object{quarantineOf("bad", "1.1.0")}, false, []string{"Failed ReleaseQuarantine/bad: holds 1.1.0 (Confirmed)"}},
-		"that ends":              {[]client.Object{ends}, false, []string{"Waits ReleaseQuarantine/ends: holds 1.1.0 (Confirmed) until 2026-03-02T13:00:00Z"}},
+		"of the next release":    {[]client.Object{quarantineOf("bad", "1.1.0")}, false, []string{"Failed ReleaseQuarantine/bad: holds 1.1.0"}},
+		"that ends":              {[]client.Object{ends}, false, []string{"Waits ReleaseQuarantine/ends: holds 1.1.0 until 2026-03-02T13:00:00Z"}},
 		"that is lifted":         {[]client.Object{lifted}, false, nil},
 		"of another release":     {[]client.Object{quarantineOf("bad", "0.9.0")}, false, nil},
-		"of the current release": {[]client.Object{quarantineOf("bad", "1.0.0")}, false, []string{"Waits ReleaseQuarantine/bad: 1.0.0, which runs, is in it (Confirmed)"}},
-		"that is not obeyed":     {[]client.Object{quarantineOf("bad", "1.1.0")}, true, []string{"Well ReleaseQuarantine/bad: does not hold 1.1.0 (Confirmed)"}},
-		"that is always obeyed":  {[]client.Object{recallOf("recall", "1.1.0")}, true, []string{"Failed ClusterReleaseQuarantine/recall: holds 1.1.0 (Confirmed): leaks memory"}},
+		"of the current release": {[]client.Object{quarantineOf("bad", "1.0.0")}, false, []string{"Waits ReleaseQuarantine/bad: 1.0.0, which runs, is in it"}},
+		"that is not obeyed":     {[]client.Object{quarantineOf("bad", "1.1.0")}, true, []string{"Well ReleaseQuarantine/bad: does not hold 1.1.0"}},
+		"that is always obeyed":  {[]client.Object{recallOf("recall", "1.1.0")}, true, []string{"Failed ClusterReleaseQuarantine/recall: holds 1.1.0: leaks memory"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			rollout := running()

@@ -65,7 +65,7 @@ type step struct {
 func New() *Scenario { return &Scenario{steps: steps, want: end, rollout: protected()} }
 
 // Rollback returns the scenario of a release that fails, the report to its quarantine, the
-// rollback, the outcome of that, and the fix.
+// rollback, and the fix.
 func Rollback() *Scenario {
 	ignoring := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
 	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack(ignoring).Quarantine()}
@@ -208,6 +208,6 @@ func stateOf(history []string, carried string, ledger ...string) State {
 
 // held adds the quarantine of the release that failed once.
 func held(s State) State {
-	s.Quarantines = []string{"[1.2.0] Confirmed, 1 strikes: #2 Restored by 1.0.0"}
+	s.Quarantines = []string{"[1.2.0] Held: #2 HealthCheckFailed"}
 	return s
 }

@@ -53,9 +53,9 @@ func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomiz
 }
 
 func describeQuarantine(q *v1alpha1.ReleaseQuarantine) string {
-	text := fmt.Sprintf("%s %s, %d strikes:", q.Spec.Tags, q.Status.Phase, q.Status.Strikes)
-	for _, incident := range q.Status.Incidents {
-		text += fmt.Sprintf(" #%d %s by %s", incident.EntryID, incident.Outcome, incident.RolledBackTo)
+	text := fmt.Sprintf("%s %s:", q.Spec.Tags, q.Status.Phase)
+	for _, failure := range q.Status.Failures {
+		text += fmt.Sprintf(" #%d %s", failure.EntryID, failure.Cause)
 	}
 	return text
 }

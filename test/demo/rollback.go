@@ -132,21 +132,19 @@ func (s *session) goesBack(ctx context.Context) error {
 	if err := s.push(ctx, s.Release("1.1.0")); err != nil {
 		return err
 	}
-	if err := s.must(ctx, history("1: 1.0.0 Succeeded", "2: 1.1.0 Failed", "3: 1.0.0 Succeeded"), runs(s.image("1.0.0")), inQuarantine(v1alpha1.QuarantineConfirmed)); err != nil {
+	if err := s.must(ctx, history("1: 1.0.0 Succeeded", "2: 1.1.0 Failed", "3: 1.0.0 Succeeded"), runs(s.image("1.0.0")), inQuarantine); err != nil {
 		return err
 	}
 	return s.rollouts(ctx, "explain", s.Name, "-n", s.Namespace)
 }
 
-// inQuarantine expects what is known of the release that failed.
-func inQuarantine(phase v1alpha1.QuarantinePhase) expectation {
-	return expectation{fmt.Sprintf("its digest is in quarantine (%s)", phase), func(seen *sights) string {
-		if is := seen.quarantine.Status.Phase; is != phase {
-			return fmt.Sprintf("the quarantine is %q", is)
-		}
-		return ""
-	}}
-}
+// inQuarantine expects that the release that failed is held.
+var inQuarantine = expectation{"its digest is in quarantine", func(seen *sights) string {
+	if is := seen.quarantine.Status.Phase; is != v1alpha1.QuarantineHeld {
+		return fmt.Sprintf("the quarantine is %q", is)
+	}
+	return ""
+}}
 
 func (s *session) heldInUS(ctx context.Context) error {
 	if err := s.scanOther(ctx); err != nil {

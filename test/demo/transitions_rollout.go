@@ -117,17 +117,12 @@ func narrateHealthCheck(before, after *v1alpha1.HealthCheck) []line {
 	return []line{says(healthCheck, t, "%s: %s", is.Status, reported(is.Message))}
 }
 
-// narrateQuarantine describes what is known of a release that failed.
+// narrateQuarantine describes the newest failure of a release.
 func narrateQuarantine(before, after *v1alpha1.ReleaseQuarantine) []line {
 	is := after.Status
-	if is.Phase == before.Status.Phase || len(is.Incidents) == 0 {
+	if is.Phase == before.Status.Phase || len(is.Failures) == 0 {
 		return nil
 	}
-	t := plain
-	if is.Phase == v1alpha1.QuarantineConfirmed {
-		t = bad
-	}
-	newest := is.Incidents[0]
-	return []line{says(quarantined, t, "%s of %s: it failed on %s, and the outcome of going back is %s",
-		is.Phase, strings.Join(after.Spec.Tags, ", "), newest.Rollout.Name, newest.Outcome)}
+	return []line{says(quarantined, bad, "%s: %s failed on %s",
+		is.Phase, strings.Join(after.Spec.Tags, ", "), is.Failures[0].Rollout.Name)}
 }

@@ -23,7 +23,7 @@ func TestCommandLineQuarantineHoldsAReleaseUntilItIsLifted(t *testing.T) {
 		return len(all) == 1 && len(all[0].Holds) == 1 && all[0].Holds[0].Reason == v1alpha1.QuarantinedReason
 	})
 	explanation := judy.MustRun("explain", s.Name)
-	mustSay(t, explanation, "✗ Quarantined  1.1.0 is in quarantine by ReleaseQuarantine sha256-", "(Confirmed): loses orders, by "+s.Namespace+":judy")
+	mustSay(t, explanation, "✗ Quarantined  1.1.0 is in quarantine by ReleaseQuarantine sha256-", ": loses orders, by "+s.Namespace+":judy")
 	if strings.Contains(explanation, "the status of the Rollout says something else") {
 		t.Errorf("the controller and the command line disagree:\n%s", explanation)
 	}

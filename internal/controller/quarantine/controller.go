@@ -125,7 +125,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o client.Object, pass *annou
 // reportDue returns until when a quarantine is left to the Rollout that creates it; zero if it
 // is not.
 func reportDue(o client.Object, status *v1alpha1.ReleaseQuarantineStatus) time.Time {
-	if !quarantine.IsManaged(o) || len(status.Incidents) > 0 || status.Phase != "" {
+	if !quarantine.IsManaged(o) || len(status.Failures) > 0 || status.Phase != "" {
 		return time.Time{}
 	}
 	return o.GetCreationTimestamp().Add(quarantine.ReportedWithin)

@@ -24,9 +24,8 @@ const (
 	day  = 24 * time.Hour
 	week = 7 * day
 
-	isOpen      = v1alpha1.IncidentOpen
-	restored    = v1alpha1.IncidentRestored
-	notRestored = v1alpha1.IncidentNotRestored
+	held  = v1alpha1.QuarantineHeld
+	ended = v1alpha1.QuarantineEnded
 )
 
 // TestPhaseIsShown: a step shows the phase and since when the quarantine has ended, and
@@ -35,19 +34,17 @@ func TestPhaseIsShown(t *testing.T) {
 	for name, tt := range map[string]struct {
 		object *v1alpha1.ReleaseQuarantine
 		want   v1alpha1.QuarantinePhase
-		ended  bool
 		again  time.Duration
 	}{
-		"a user says so":                        {bad(), v1alpha1.QuarantineConfirmed, false, 0},
-		"a user says until when":                {bad(until(time.Hour)), v1alpha1.QuarantineConfirmed, false, time.Hour},
-		"that is over":                          {bad(until(-time.Hour)), v1alpha1.QuarantineExpired, true, 0},
-		"a user has lifted it":                  {bad(until(time.Hour), lifted), v1alpha1.QuarantineLifted, true, 0},
-		"a failure":                             {bad(ours, failed(isOpen)), v1alpha1.QuarantineSuspected, false, day},
-		"a failure, and a user says until when": {bad(ours, failed(isOpen), until(time.Hour)), v1alpha1.QuarantineSuspected, false, time.Hour},
-		"a rollback that helped":                {bad(ours, failed(restored)), v1alpha1.QuarantineConfirmed, false, day},
-		"a rollback that did not help":          {bad(ours, failed(notRestored)), v1alpha1.QuarantineRefuted, true, day},
-		"the controller's, lifted":              {bad(ours, failed(isOpen), lifted), v1alpha1.QuarantineLifted, true, week},
-		"the controller's, expired":             {bad(ours, failed(isOpen), until(-time.Hour)), v1alpha1.QuarantineExpired, true, week},
+		"a user says so":                        {bad(), held, 0},
+		"a user says until when":                {bad(until(time.Hour)), held, time.Hour},
+		"that is over":                          {bad(until(-time.Hour)), ended, 0},
+		"a user has lifted it":                  {bad(until(time.Hour), lifted), ended, 0},
+		"a failure":                             {bad(ours, failed), held, day},
+		"a failure, and a user says until when": {bad(ours, failed, until(time.Hour)), held, time.Hour},
+		"failures of one that a user created":   {bad(failed), held, 0},
+		"the controller's, lifted":              {bad(ours, failed, lifted), ended, week},
+		"the controller's, over":                {bad(ours, failed, until(-time.Hour)), ended, week},
 	} {
 		for kind, object := range map[string]client.Object{"ReleaseQuarantine": tt.object, "ClusterReleaseQuarantine": cluster(tt.object)} {
 			t.Run(name+", "+kind, func(t *testing.T) {
@@ -56,8 +53,8 @@ func TestPhaseIsShown(t *testing.T) {
 				got := s.status()
 				s.Expect(got.Phase).To(Equal(tt.want))
 				s.Expect(got.ObservedGeneration).To(Equal(int64(1)))
-				s.Expect(got.EndedAt != nil).To(Equal(tt.ended))
-				if tt.ended {
+				s.Expect(got.EndedAt != nil).To(Equal(tt.want == ended))
+				if tt.want == ended {
 					s.Expect(got.EndedAt.Time).To(Equal(noon))
 				}
 				s.Expect(s.Wire.Writes()).To(Equal([]string{"patch " + kind + "/status " + object.GetName()}))
@@ -68,14 +65,13 @@ func TestPhaseIsShown(t *testing.T) {
 	}
 }
 
-func TestQuarantineExpiresExactlyThenAndIsDeletedAWeekLater(t *testing.T) {
+func TestQuarantineEndsExactlyThenAndIsDeletedAWeekLater(t *testing.T) {
 	for name, tt := range map[string]struct {
 		object client.Object
 		gone   bool
 	}{
-		"the controller's":              {bad(ours, failed(isOpen)), true},
+		"the controller's":              {bad(ours, failed), true},
 		"a user's":                      {bad(until(day)), false},
-		"a user's, with failures":       {bad(failed(isOpen)), false},
 		"a user's, of the cluster":      {cluster(bad(until(day))), false},
 		"with the label of another one": {bad(until(day), func(q *v1alpha1.ReleaseQuarantine) { q.Labels = map[string]string{v1alpha1.ManagedByLabel: "Helm"} }), false},
 	} {
@@ -84,22 +80,22 @@ func TestQuarantineExpiresExactlyThenAndIsDeletedAWeekLater(t *testing.T) {
 			s.tick()
 			s.Pass(day - time.Nanosecond)
 			s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Millisecond}))
-			s.Expect(s.phase()).To(BeElementOf(v1alpha1.QuarantineSuspected, v1alpha1.QuarantineConfirmed))
+			s.Expect(s.phase()).To(Equal(held))
 			s.Pass(time.Nanosecond)
 			result := s.tick()
-			s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineExpired))
+			s.Expect(s.phase()).To(Equal(ended))
 			s.Expect(s.status().EndedAt.Time).To(Equal(noon.Add(day)))
 			if !tt.gone {
 				s.Expect(result).To(Equal(ctrl.Result{}))
 				s.Pass(100 * week)
 				s.tick()
-				s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineExpired))
+				s.Expect(s.phase()).To(Equal(ended))
 				return
 			}
 			s.Expect(result).To(Equal(ctrl.Result{RequeueAfter: week}))
 			s.Pass(week - time.Nanosecond)
 			s.tick()
-			s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineExpired))
+			s.Expect(s.phase()).To(Equal(ended))
 			s.Pass(time.Nanosecond)
 			s.Wire.Forget()
 			s.Expect(s.tick()).To(Equal(ctrl.Result{}))
@@ -110,30 +106,59 @@ func TestQuarantineExpiresExactlyThenAndIsDeletedAWeekLater(t *testing.T) {
 	}
 }
 
-func TestRefutedQuarantineExpiresBeforeItIsDeleted(t *testing.T) {
-	s := open(t, bad(ours, failed(notRestored)))
-	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: day}))
-	s.Pass(day)
-	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: week - day}))
-	s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineExpired))
-	s.Expect(s.status().EndedAt.Time).To(Equal(noon), "it holds nothing since it was refuted")
+// A second failure, an hour after the first one.
+func TestSecondFailureBeginsTheTimeAgainUnlessItIsLifted(t *testing.T) {
+	second := func(s *testEnv) bool {
+		s.Pass(time.Hour)
+		q := &v1alpha1.ReleaseQuarantine{}
+		s.Expect(s.Get(s.Ctx, client.ObjectKeyFromObject(s.object), q)).To(Succeed())
+		if !quarantine.TakesFailures(&q.Spec, quarantine.IsManaged(q)) {
+			return false
+		}
+		q.Status, _ = quarantine.Report(q.Status, v1alpha1.ReleaseFailure{EntryID: 2, Time: metav1.NewTime(s.Clock.Now())}, nil)
+		s.Expect(s.Status().Update(s.Ctx, q)).To(Succeed())
+		return true
+	}
+	t.Run("held", func(t *testing.T) {
+		s := open(t, bad(ours, failed))
+		s.tick()
+		s.Expect(second(s)).To(BeTrue())
+		s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: day}))
+		s.Expect(s.status().Until.Time).To(Equal(noon.Add(day + time.Hour)))
+	})
+	t.Run("over", func(t *testing.T) {
+		s := open(t, bad(ours, failed))
+		s.Pass(day)
+		s.tick()
+		s.Expect(s.phase()).To(Equal(ended))
+		s.Expect(second(s)).To(BeTrue())
+		s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: day}))
+		s.Expect(s.phase()).To(Equal(held))
+	})
+	t.Run("lifted", func(t *testing.T) {
+		s := open(t, bad(ours, failed, lifted))
+		s.tick()
+		s.Expect(second(s)).To(BeFalse())
+		s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: week - time.Hour}))
+		s.Expect(s.phase()).To(Equal(ended))
+	})
 }
 
 func TestLiftedQuarantineHoldsAgainOnceThatIsUndone(t *testing.T) {
-	s := open(t, bad(ours, failed(isOpen), until(30*day)))
+	s := open(t, bad(ours, failed, until(30*day)))
 	s.tick()
 	s.edit(`{"spec":{"lifted":true}}`)
 	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: week}))
-	s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineLifted))
+	s.Expect(s.phase()).To(Equal(ended))
 	s.Pass(week - time.Minute)
 	s.edit(`{"spec":{"lifted":false}}`)
 	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: 23*day + time.Minute}))
-	s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineSuspected))
+	s.Expect(s.phase()).To(Equal(held))
 	s.Expect(s.status().EndedAt).To(BeNil())
 	s.Expect(s.status().ObservedGeneration).To(Equal(int64(3)))
 	s.Pass(time.Minute)
 	s.tick()
-	s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineSuspected), "it is not deleted")
+	s.Expect(s.phase()).To(Equal(held), "it is not deleted")
 }
 
 func TestBadStatusIsCorrected(t *testing.T) {
@@ -141,7 +166,7 @@ func TestBadStatusIsCorrected(t *testing.T) {
 		object *v1alpha1.ReleaseQuarantine
 		patch  string
 	}{
-		"another phase":               {bad(ours, failed(isOpen)), `{"status":{"phase":"Refuted","endedAt":"2020-01-01T00:00:00Z"}}`},
+		"another phase":               {bad(ours, failed), `{"status":{"phase":"Ended","endedAt":"2020-01-01T00:00:00Z"}}`},
 		"an end of what does not end": {bad(), `{"status":{"until":"2020-01-01T00:00:00Z"}}`},
 		"a generation to come":        {bad(), `{"status":{"observedGeneration":99}}`},
 		"nothing at all":              {bad(), `{"status":null}`},
@@ -175,7 +200,7 @@ func TestQuarantineWithoutItsFirstFailure(t *testing.T) {
 	now = created.Add(time.Hour)
 	s.Expect(s.tick()).To(Equal(ctrl.Result{RequeueAfter: week}))
 	s.Expect(s.status()).To(Equal(&v1alpha1.ReleaseQuarantineStatus{
-		ObservedGeneration: 1, Phase: v1alpha1.QuarantineExpired,
+		ObservedGeneration: 1, Phase: ended,
 		Until: &metav1.Time{Time: now}, EndedAt: &metav1.Time{Time: now},
 	}))
 	now = now.Add(week)
@@ -202,13 +227,13 @@ func TestFailureOfAWrite(t *testing.T) {
 			s.Expect(result).To(Equal(ctrl.Result{RequeueAfter: tt.again}))
 			s.Wire.Fail = nil
 			s.tick()
-			s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineConfirmed))
+			s.Expect(s.phase()).To(Equal(held))
 		})
 	}
 }
 
 func TestDeletionThatCannotHappenIsTriedAgain(t *testing.T) {
-	s := open(t, bad(ours, failed(isOpen), lifted))
+	s := open(t, bad(ours, failed, lifted))
 	s.tick()
 	s.Pass(week)
 	s.Wire.Fail = func(int, string, client.Object) fixture.Fault {
@@ -223,7 +248,7 @@ func TestDeletionThatCannotHappenIsTriedAgain(t *testing.T) {
 
 // TestQuarantineThatHasChangedIsNotDeleted: the cache still shows it as lifted.
 func TestQuarantineThatHasChangedIsNotDeleted(t *testing.T) {
-	s := open(t, bad(ours, failed(isOpen), lifted, until(30*day)))
+	s := open(t, bad(ours, failed, lifted, until(30*day)))
 	s.tick()
 	s.Pass(week)
 	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
@@ -236,7 +261,7 @@ func TestQuarantineThatHasChangedIsNotDeleted(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Wire.Fail = nil
 	s.tick()
-	s.Expect(s.phase()).To(Equal(v1alpha1.QuarantineSuspected))
+	s.Expect(s.phase()).To(Equal(held))
 }
 
 func TestQuarantineThatIsBeingDeletedIsLeftAlone(t *testing.T) {

@@ -76,17 +76,11 @@ func ours(q *v1alpha1.ReleaseQuarantine) {
 	q.Labels = quarantine.Labels(q.Name)
 }
 
-// failed makes it list a failure of each Rollout, with these outcomes, and end a day after.
-func failed(outcomes ...v1alpha1.IncidentOutcome) func(*v1alpha1.ReleaseQuarantine) {
-	return func(q *v1alpha1.ReleaseQuarantine) {
-		q.Status.Strikes = int32(len(outcomes))
-		q.Status.Until = &metav1.Time{Time: noon.Add(24 * time.Hour)}
-		for i, outcome := range outcomes {
-			q.Status.Incidents = append(q.Status.Incidents, v1alpha1.QuarantineIncident{
-				Rollout: v1alpha1.IncidentRollout{Name: "shop", UID: "a"}, EntryID: int64(i), Time: metav1.NewTime(noon), Outcome: outcome,
-			})
-		}
-	}
+// failed makes it list a failure, and end a day after.
+func failed(q *v1alpha1.ReleaseQuarantine) {
+	q.Status, _ = quarantine.Report(q.Status, v1alpha1.ReleaseFailure{
+		Rollout: v1alpha1.ReportingRollout{Name: "shop", UID: "a"}, EntryID: 1, Time: metav1.NewTime(noon),
+	}, nil)
 }
 
 func until(d time.Duration) func(*v1alpha1.ReleaseQuarantine) {

@@ -71,15 +71,15 @@ func TestQuarantineIsCountedByThePhaseThatIsStored(t *testing.T) {
 	g.Expect(phases(t, counted)).To(BeEmpty(), "nothing is stored")
 	down = nil
 	g.Expect(reconcile()).To(Succeed())
-	g.Expect(phases(t, counted)).To(Equal(map[string]float64{"Confirmed": 1}))
+	g.Expect(phases(t, counted)).To(Equal(map[string]float64{"Held": 1}))
 	g.Expect(reconcile()).To(Succeed())
-	g.Expect(phases(t, counted)).To(Equal(map[string]float64{"Confirmed": 1}), "it counts once")
+	g.Expect(phases(t, counted)).To(Equal(map[string]float64{"Held": 1}), "it counts once")
 
 	g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(q), q)).To(Succeed())
 	q.Spec.Until = &metav1.Time{Time: clock.Now().Add(-time.Hour)}
 	g.Expect(c.Update(t.Context(), q)).To(Succeed())
 	g.Expect(reconcile()).To(Succeed())
-	g.Expect(phases(t, counted)).To(Equal(map[string]float64{"Expired": 1}))
+	g.Expect(phases(t, counted)).To(Equal(map[string]float64{"Ended": 1}))
 
 	r.Shard = shard.Shard{Selector: labels.SelectorFromSet(labels.Set{"shard": "b"})}
 	g.Expect(reconcile()).To(Succeed())

@@ -38,17 +38,17 @@ const (
 	reportAttempts = 5
 )
 
-// reportFailures writes failures, and what followed them, to the ReleaseQuarantines of
-// their digests. It comes after the writes to targets, so that it delays no rollback. What
-// cannot be written is tried again, later each time, and is no error of the pass.
+// reportFailures writes a failure to the ReleaseQuarantine of its digest. It comes after the
+// writes to targets, so that it delays no rollback. Failed writes are retried with back-off,
+// and do not fail the pass.
 func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Rollout, in promotion.Input) {
 	if !r.quarantines.Load() || r.QuarantinesReadOnly {
 		return
 	}
 	key := client.ObjectKeyFromObject(recorded)
 	in.Rollout = recorded
-	reports := promotion.Reports(in)
-	if len(reports) == 0 {
+	report := promotion.DueReport(in)
+	if report == nil {
 		r.reported.succeeded(key)
 		return
 	}
@@ -57,21 +57,14 @@ func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Roll
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportsWithin)
 	defer cancel()
-	r.noteReports(ctx, recorded, r.reportAll(ctx, in, reports))
-}
-
-func (r *Reconciler) reportAll(ctx context.Context, in promotion.Input, reports []promotion.Report) error {
-	var errs []error
-	for _, report := range reports {
-		listed, err := r.reportFailure(ctx, in, report)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("the failure of %s could not be reported to ReleaseQuarantine %s: %w", report.Tag, report.Name, err))
-		}
-		if listed && !report.Known {
-			r.reported.wrote(client.ObjectKeyFromObject(in.Rollout), report)
-		}
+	listed, err := r.reportFailure(ctx, in, *report)
+	if listed {
+		r.reported.wrote(key, *report)
 	}
-	return errors.Join(errs...)
+	if err != nil {
+		err = fmt.Errorf("the failure of %s could not be reported to ReleaseQuarantine %s: %w", report.Tag, report.Name, err)
+	}
+	r.noteReport(ctx, recorded, err)
 }
 
 // reportFailure returns whether the quarantine lists the failure now. It starts again if
@@ -86,14 +79,11 @@ func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, repo
 	return false, err
 }
 
-// tryReport reads the live object, because a failure must not count twice.
+// tryReport reads the live object: another Rollout may have written it a moment ago.
 func (r *Reconciler) tryReport(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
 	q := &v1alpha1.ReleaseQuarantine{}
 	err = r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
 	if apierrors.IsNotFound(err) {
-		if report.Known {
-			return false, nil // a user has deleted it since
-		}
 		q, err = r.createQuarantine(ctx, in, report)
 	}
 	switch {
@@ -101,10 +91,10 @@ func (r *Reconciler) tryReport(ctx context.Context, in promotion.Input, report p
 		return false, err //nolint:wrapcheck // the caller says what it is about
 	case q.Spec.Digest != report.Digest:
 		return false, errOtherContent
-	case !report.Known && !quarantine.TakesFailures(&q.Spec, quarantine.IsManaged(q)):
+	case !quarantine.TakesFailures(&q.Spec, quarantine.IsManaged(q)):
 		return false, nil // a user has created or lifted it since
 	}
-	err = r.addIncident(ctx, in, q, report)
+	err = r.addFailure(ctx, in, q, report)
 	return err == nil, err
 }
 
@@ -122,7 +112,7 @@ func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, r
 		return nil, err //nolint:wrapcheck // the caller says what it is about
 	}
 	announce.Event(ctx, r.Events, q, corev1.EventTypeWarning, v1alpha1.ReleaseQuarantinedReason,
-		fmt.Sprintf("%s failed on Rollout %s: %s", report.Tag, in.Rollout.Name, report.Incident.Message))
+		fmt.Sprintf("%s failed on Rollout %s: %s", report.Tag, in.Rollout.Name, report.Failure.Message))
 	return q, nil
 }
 

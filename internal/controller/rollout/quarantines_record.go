@@ -13,13 +13,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// addIncident writes the failure or its outcome, under an optimistic lock.
-func (r *Reconciler) addIncident(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report promotion.Report) error {
-	change := quarantine.Report
-	if report.Known {
-		change = quarantine.Close
-	}
-	next, changed := change(q.Status, report.Incident, in.Rollout.Spec.Quarantine)
+// addFailure writes the failure, under an optimistic lock.
+func (r *Reconciler) addFailure(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report promotion.Report) error {
+	next, changed := quarantine.Report(q.Status, report.Failure, in.Rollout.Spec.Quarantine)
 	if !changed {
 		return nil
 	}
@@ -31,6 +27,6 @@ func (r *Reconciler) addIncident(ctx context.Context, in promotion.Input, q *v1a
 	if err != nil {
 		return fmt.Errorf("write its status: %w", err)
 	}
-	announce.Change(ctx, v1alpha1.ReleaseQuarantinedReason, fmt.Sprintf("%s is %s in ReleaseQuarantine %s", report.Tag, next.Phase, q.Name))
+	announce.Change(ctx, v1alpha1.ReleaseQuarantinedReason, fmt.Sprintf("the failure of %s was reported to ReleaseQuarantine %s", report.Tag, q.Name))
 	return nil
 }

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -87,28 +88,16 @@ func (s *testEnv) badQuarantine() *v1alpha1.ReleaseQuarantine {
 	return q
 }
 
-// verdict is the part of the status of a quarantine that tests compare.
-type verdict struct {
-	Phase   v1alpha1.QuarantinePhase
-	Strikes int32
-	Outcome []v1alpha1.IncidentOutcome
-}
-
-func (s *testEnv) known() verdict {
+// known returns the phase of the quarantine, and the history entries whose failures it lists.
+func (s *testEnv) known() string {
 	q := s.badQuarantine()
 	s.Expect(q).NotTo(BeNil())
-	c := verdict{Phase: q.Status.Phase, Strikes: q.Status.Strikes}
-	for _, incident := range q.Status.Incidents {
-		c.Outcome = append(c.Outcome, incident.Outcome)
+	text := string(q.Status.Phase)
+	for _, failure := range q.Status.Failures {
+		text += fmt.Sprintf(" #%d", failure.EntryID)
 	}
-	return c
+	return text
 }
-
-var (
-	suspected = verdict{v1alpha1.QuarantineSuspected, 1, []v1alpha1.IncidentOutcome{v1alpha1.IncidentOpen}}
-	confirmed = verdict{v1alpha1.QuarantineConfirmed, 1, []v1alpha1.IncidentOutcome{v1alpha1.IncidentRestored}}
-	refuted   = verdict{v1alpha1.QuarantineRefuted, 1, []v1alpha1.IncidentOutcome{v1alpha1.IncidentNotRestored}}
-)
 
 // writesTo returns the writes that contain a text.
 func (s *testEnv) writesTo(text string) []string {
@@ -119,12 +108,6 @@ func (s *testEnv) writesTo(text string) []string {
 		}
 	}
 	return all
-}
-
-// countedAs returns what a quarantine remembers of one failure.
-func countedAs(failure v1alpha1.QuarantineIncident) []string {
-	status, _ := quarantine.Report(v1alpha1.ReleaseQuarantineStatus{}, failure, nil)
-	return status.Counted
 }
 
 func TestFailureIsReportedToAQuarantine(t *testing.T) {
@@ -143,13 +126,12 @@ func TestFailureIsReportedToAQuarantine(t *testing.T) {
 		Digest: digestOf("1.1.0"), Image: "registry.example.com/shop", Tags: []string{"1.1.0"},
 	}))
 	day := metav1.NewTime(failed.Add(24 * time.Hour).Local())
-	incident := v1alpha1.QuarantineIncident{
-		Rollout: v1alpha1.IncidentRollout{Name: "shop", UID: s.rollout("shop").UID}, EntryID: 2, Time: metav1.NewTime(failed.Local()),
-		Cause: v1alpha1.CauseHealthCheckFailed, Message: "HealthCheck " + s.Namespace + "/web: down", Outcome: v1alpha1.IncidentOpen,
-	}
 	s.Expect(q.Status).To(Equal(v1alpha1.ReleaseQuarantineStatus{
-		ObservedGeneration: 1, Phase: v1alpha1.QuarantineSuspected, Strikes: 1, Until: &day,
-		Incidents: []v1alpha1.QuarantineIncident{incident}, Counted: countedAs(incident),
+		ObservedGeneration: 1, Phase: v1alpha1.QuarantineHeld, Until: &day,
+		Failures: []v1alpha1.ReleaseFailure{{
+			Rollout: v1alpha1.ReportingRollout{Name: "shop", UID: s.rollout("shop").UID}, EntryID: 2, Time: metav1.NewTime(failed.Local()),
+			Cause: v1alpha1.CauseHealthCheckFailed, Message: "HealthCheck " + s.Namespace + "/web: down",
+		}},
 	}))
 	s.Expect(s.Events.Take()).To(ContainElement(fixture.Event{
 		On: name, Type: corev1.EventTypeWarning, Reason: v1alpha1.ReleaseQuarantinedReason,
@@ -164,19 +146,35 @@ func TestFailureIsReportedToAQuarantine(t *testing.T) {
 	s.Expect(history[1].Quarantine).To(Equal(name), "it is in the record of the rollback")
 }
 
-func TestRollbackThatSucceedsConfirmsTheQuarantine(t *testing.T) {
+// Whether the rollback helps changes nothing.
+func TestFailedReleaseIsHeldForHoldForAfterARollbackThatSucceeds(t *testing.T) {
 	s := openReporting(t)
 	failed := s.Clock.Now()
 	s.failsNow()
 	s.rest("shop")
-	s.Expect(s.known()).To(Equal(suspected))
 	s.Wire.Forget()
 	s.isBack()
-	s.Expect(s.known()).To(Equal(confirmed))
-	s.Expect(s.badQuarantine().Status.Incidents[0].RolledBackTo).To(Equal("1.0.0"))
-	s.Expect(s.badQuarantine().Status.Until.Time).To(BeTemporally("==", failed.Add(720*time.Hour)))
-	s.Expect(s.writesTo("ReleaseQuarantine")).To(Equal([]string{"patch ReleaseQuarantine/status " + quarantineOf("1.1.0")}))
-	s.Expect(s.Events.Take()).To(HaveEach(HaveField("Reason", Not(Equal(v1alpha1.QuarantineNotWrittenReason)))))
+	s.Expect(s.known()).To(Equal("Held #2"))
+	s.Expect(s.badQuarantine().Status.Until.Time).To(BeTemporally("==", failed.Add(24*time.Hour)))
+	s.Expect(s.writesTo("ReleaseQuarantine")).To(BeEmpty())
+}
+
+// Nobody knows that the release ran.
+func TestDeadlineAloneIsNotReported(t *testing.T) {
+	s := openReporting(t, func(b *fixture.RolloutBuilder) {
+		b.RollsBack(func(r *v1alpha1.RolloutRollback) {
+			r.Barriers, r.Causes = v1alpha1.RollbackBarriersIgnore, []v1alpha1.FailureCause{v1alpha1.CauseDeployTimeout}
+		})
+	})
+	s.release("shop", "1.2.0") // Flux never applies it
+	s.Pass(11 * time.Minute)
+	s.rest("shop")
+	s.Pass(6 * time.Minute)
+	s.rest("shop")
+	history := s.rollout("shop").Status.History
+	s.Expect(history[1].Cause).To(Equal(v1alpha1.CauseDeployTimeout))
+	s.Expect(history[0].IsRollback()).To(BeTrue())
+	s.Expect(s.writesTo("ReleaseQuarantine")).To(BeEmpty())
 }
 
 // addCart adds another Rollout, which runs 1.0.0, and offers it the content of 1.1.0 under
@@ -203,7 +201,7 @@ func (s *testEnv) holdsOf(name string) []v1alpha1.CandidateHold {
 	return candidates[0].Holds
 }
 
-func TestRollbackThatDoesNotHelpRefutesTheQuarantine(t *testing.T) {
+func TestOtherRolloutsDoNotTakeWhatHasFailed(t *testing.T) {
 	s := openReporting(t)
 	s.failsNow()
 	s.rest("shop")
@@ -211,19 +209,10 @@ func TestRollbackThatDoesNotHelpRefutesTheQuarantine(t *testing.T) {
 	s.Expect(s.history("cart")).To(HaveLen(1))
 	s.Expect(s.holdsOf("cart")).To(ConsistOf(And(
 		HaveField("Reason", v1alpha1.QuarantinedReason),
-		HaveField("Message", ContainSubstring("ReleaseQuarantine "+quarantineOf("1.1.0")+" (Suspected)")))))
-
-	s.Pass(5*time.Minute + time.Second)
-	s.rest("shop")
-	s.Expect(s.known()).To(Equal(refuted))
-	s.Expect(s.badQuarantine().Status.EndedAt.Time).To(BeTemporally("==", s.Clock.Now()))
+		HaveField("Message", ContainSubstring("ReleaseQuarantine "+quarantineOf("1.1.0")+" until ")))))
+	s.Pass(24 * time.Hour)
 	s.rest("cart")
-	s.Expect(s.history("cart")[0]).To(Equal(promoted{2, "2.0.0", v1alpha1.BakeDeploying}), "it goes at once")
-
-	s.isBack()
-	s.Expect(s.known()).To(Equal(confirmed), "it has helped after all")
-	s.Expect(s.badQuarantine().Status.EndedAt).To(BeNil())
-	s.Expect(s.history("cart")).To(HaveLen(2), "a quarantine never acts")
+	s.Expect(s.history("cart")[0]).To(Equal(promoted{2, "2.0.0", v1alpha1.BakeDeploying}))
 }
 
 func TestQuarantineThatEndsWakesTheRolloutsThatItHolds(t *testing.T) {
@@ -235,7 +224,7 @@ func TestQuarantineThatEndsWakesTheRolloutsThatItHolds(t *testing.T) {
 	s.Eventually(func() []v1alpha1.CandidateHold { return s.holdsOf("cart") }).Should(HaveLen(1))
 	s.Merge(s.badQuarantine(), `{"spec":{"lifted":true}}`)
 	s.comesTo("cart", promoted{2, "2.0.0", v1alpha1.BakeDeploying})
-	s.Eventually(func() v1alpha1.QuarantinePhase { return s.badQuarantine().Status.Phase }).Should(Equal(v1alpha1.QuarantineLifted))
+	s.Eventually(func() v1alpha1.QuarantinePhase { return s.badQuarantine().Status.Phase }).Should(Equal(v1alpha1.QuarantineEnded))
 }
 
 func TestLiftedReleaseIsPromotedAgainWhereItFailed(t *testing.T) {
@@ -251,7 +240,7 @@ func TestLiftedReleaseIsPromotedAgainWhereItFailed(t *testing.T) {
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{4, "1.1.0", v1alpha1.BakeDeploying}))
 }
 
-func TestRetriedReleaseThatFailsAgainIsAnotherStrike(t *testing.T) {
+func TestRetriedReleaseThatFailsAgainIsHeldAnew(t *testing.T) {
 	s := openReporting(t, func(b *fixture.RolloutBuilder) {
 		b.RollsBack(wait10Minutes, func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore })
 	})
@@ -264,10 +253,11 @@ func TestRetriedReleaseThatFailsAgainIsAnotherStrike(t *testing.T) {
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
 	s.Expect(s.rollout("shop").Status.History[0].Quarantine).To(BeEmpty())
 	s.Pass(time.Minute)
+	failedAgain := s.Clock.Now()
 	s.failsNow()
 	s.rest("shop")
-	s.Expect(s.known()).To(Equal(verdict{v1alpha1.QuarantineSuspected, 2, []v1alpha1.IncidentOutcome{
-		v1alpha1.IncidentOpen, v1alpha1.IncidentUnknown}}), "the first one is answered by the retry")
+	s.Expect(s.known()).To(Equal("Held #2 #2"))
+	s.Expect(s.badQuarantine().Status.Until.Time).To(BeTemporally("==", failedAgain.Add(24*time.Hour)))
 }
 
 // deleteQuarantine deletes the ReleaseQuarantine as a user does.
@@ -316,21 +306,21 @@ func TestQuarantineIsCreatedAgainIfTheHistoryHasLostIt(t *testing.T) {
 			s.rest("shop")
 			s.Expect(s.badQuarantine() != nil).To(Equal(tt.again))
 			if tt.again {
-				s.Expect(s.known().Strikes).To(Equal(int32(1)))
+				s.Expect(s.known()).To(Equal("Held #2"))
 			}
 		})
 	}
 }
 
-// An older client writes the history while the quarantine exists: nothing counts twice.
-func TestFailureThatTheHistoryHasLostCountsOnce(t *testing.T) {
+// An older client writes the history while the quarantine exists.
+func TestFailureThatTheHistoryHasLostIsNotReportedTwice(t *testing.T) {
 	s := openReporting(t)
 	s.failsNow()
 	s.rest("shop")
 	s.upstreamUpdates(nil)
 	s.restart()
 	s.rest("shop")
-	s.Expect(s.known()).To(Equal(suspected))
+	s.Expect(s.known()).To(Equal("Held #2"))
 	s.Expect(s.rollout("shop").Status.History[1].Quarantine).To(Equal(quarantineOf("1.1.0")))
 }
 
@@ -361,7 +351,7 @@ func TestQuarantinesThatCannotBeReadHoldCandidatesOnly(t *testing.T) {
 	s.Expect(s.badQuarantine()).To(BeNil(), "nobody knows whether it was reported")
 	refuse = false
 	s.rest("shop")
-	s.Expect(s.known()).To(Equal(suspected))
+	s.Expect(s.known()).To(Equal("Held #2"))
 
 	refuse = true
 	s.release("shop", "1.2.0")
@@ -381,7 +371,7 @@ func TestQuarantinesThatCannotBeReadHoldCandidatesOnly(t *testing.T) {
 
 	refuse = false
 	s.rest("shop")
-	s.Expect(s.known()).To(Equal(confirmed))
+	s.Expect(s.known()).To(Equal("Held #2"))
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{4, "1.2.0", v1alpha1.BakeDeploying}))
 }
 
@@ -392,15 +382,13 @@ func TestAPIServerTakesTheQuarantineOfARolloutOrSaysWhatIsWrong(t *testing.T) {
 		rejection string // empty if it is accepted
 	}{
 		"the smallest":               {"{}", ""},
-		"everything":                 {"{report: Namespace, obey: false, suspectFor: 24h, confirmFor: 720h}", ""},
-		"the shortest":               {"{suspectFor: 60m, confirmFor: 3600s}", ""},
-		"the longest":                {"{suspectFor: 168h, confirmFor: 8760h}", ""},
-		"a shorter suspicion":        {"{suspectFor: 59m}", "must be from 1h to 168h"},
-		"a longer suspicion":         {"{suspectFor: 168h1s}", "must be from 1h to 168h"},
-		"a shorter confirmation":     {"{confirmFor: 59m}", "must be from 1h to 8760h"},
-		"a longer confirmation":      {"{confirmFor: 8761h}", "must be from 1h to 8760h"},
-		"a time that Go cannot hold": {"{confirmFor: 99999999999999999999h}", "spec.quarantine.confirmFor"},
-		"days":                       {"{suspectFor: 1d}", "spec.quarantine.suspectFor"},
+		"everything":                 {"{report: Namespace, obey: false, holdFor: 24h}", ""},
+		"the shortest":               {"{holdFor: 3600s}", ""},
+		"the longest":                {"{holdFor: 8760h}", ""},
+		"a shorter time":             {"{holdFor: 59m}", "must be from 1h to 8760h"},
+		"a longer time":              {"{holdFor: 8760h1s}", "must be from 1h to 8760h"},
+		"a time that Go cannot hold": {"{holdFor: 99999999999999999999h}", "spec.quarantine.holdFor"},
+		"days":                       {"{holdFor: 1d}", "spec.quarantine.holdFor"},
 		"reports to everybody":       {"{report: Cluster}", "spec.quarantine.report"},
 		"a field that is none":       {"{obeys: true}", "obeys"},
 	} {

@@ -58,10 +58,9 @@ func TestRecallIsAsTheGuideShowsIt(t *testing.T) {
 	s := openRecall(t)
 	s.guideShows("releasequarantines", "sha256-")
 	reported := s.quarantine()
-	s.Expect(reported.Status.Counted).To(Equal(countedAs(reported.Status.Incidents[0])))
-	reported.Status.Incidents[0].Rollout.UID = guidesIncident
-	reported.Status.Counted = countedAs(reported.Status.Incidents[0])
-	reported.Status.Incidents[0].Message = strings.ReplaceAll(reported.Status.Incidents[0].Message, s.Namespace, "shop")
+	failure := &reported.Status.Failures[0]
+	failure.Rollout.UID = guidesRollout
+	failure.Message = strings.ReplaceAll(failure.Message, s.Namespace, "shop")
 	shown := &v1alpha1.ReleaseQuarantine{}
 	s.Expect(yaml.UnmarshalStrict([]byte(between(s.guide(), "-o yaml\n```\n\n```yaml\n", "```")), shown)).To(Succeed())
 	s.Expect(shown.Labels).To(Equal(reported.Labels))
@@ -102,8 +101,8 @@ func (s *testEnv) quarantine() *v1alpha1.ReleaseQuarantine {
 	return q
 }
 
-// guidesIncident is the UID of a Rollout in the guide.
-const guidesIncident = "30a3143f-7f85-4b64-93dc-db46f6f0b36c"
+// guidesRollout is the UID of a Rollout in the guide.
+const guidesRollout = "30a3143f-7f85-4b64-93dc-db46f6f0b36c"
 
 // guide returns the text of the guide.
 func (s *testEnv) guide() string {

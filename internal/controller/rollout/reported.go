@@ -29,16 +29,17 @@ const (
 	lastRetry  = 5 * time.Minute
 )
 
-// reportedFailures remembers, per Rollout, which failures were written to quarantines and are not in
-// the history as reported yet, and when a report that failed is tried again. A restart loses
-// it: then the quarantine shows what was reported. The zero value remembers nothing.
+// reportedFailures remembers, per Rollout, which failure was written to a quarantine and is
+// not in the history as reported yet, and when a report that failed is tried again. A restart
+// loses it: then the quarantine shows what was reported. The zero value remembers nothing.
 type reportedFailures struct {
 	mu  sync.Mutex
 	all map[types.NamespacedName]*reportedOf
 }
 
 type reportedOf struct {
-	written []promotion.Report
+	// written is nil if the history names each quarantine.
+	written *promotion.Report
 	// problem is what was announced last.
 	problem string
 	tries   int
@@ -53,7 +54,7 @@ func (r *reportedFailures) change(rollout types.NamespacedName, change func(*rep
 		of = &reportedOf{}
 	}
 	change(of)
-	if len(of.written) == 0 && of.tries == 0 {
+	if of.written == nil && of.tries == 0 {
 		delete(r.all, rollout)
 		return
 	}
@@ -63,8 +64,8 @@ func (r *reportedFailures) change(rollout types.NamespacedName, change func(*rep
 	r.all[rollout] = of
 }
 
-// acknowledged returns the Rollout with the names of the quarantines to which its failures
-// were written. It forgets those that the history names already.
+// acknowledged returns the Rollout with the name of the quarantine to which its failure was
+// written. It forgets that once the history has it.
 func (r *reportedFailures) acknowledged(key types.NamespacedName, rollout *v1alpha1.Rollout) *v1alpha1.Rollout {
 	if !r.knows(key) {
 		return rollout
@@ -72,10 +73,11 @@ func (r *reportedFailures) acknowledged(key types.NamespacedName, rollout *v1alp
 	next := *rollout
 	next.Status.History = slices.Clone(rollout.Status.History)
 	r.change(key, func(of *reportedOf) {
-		of.written = slices.DeleteFunc(of.written, func(report promotion.Report) bool { return !isUnrecorded(rollout, report) })
-		for _, report := range of.written {
-			promotion.Acknowledge(next.Status.History, report)
+		if of.written != nil && isUnrecorded(rollout, *of.written) {
+			promotion.Acknowledge(next.Status.History, *of.written)
+			return
 		}
+		of.written = nil
 	})
 	return &next
 }
@@ -88,13 +90,13 @@ func (r *reportedFailures) knows(rollout types.NamespacedName) bool {
 
 // isUnrecorded reports whether the history has the failure, but not that it was reported.
 func isUnrecorded(rollout *v1alpha1.Rollout, report promotion.Report) bool {
-	return report.Incident.Rollout.UID == rollout.UID && slices.ContainsFunc(rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
+	return report.Failure.Rollout.UID == rollout.UID && slices.ContainsFunc(rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
 		return e.Quarantine == "" && report.IsOf(&e)
 	})
 }
 
 func (r *reportedFailures) wrote(rollout types.NamespacedName, report promotion.Report) {
-	r.change(rollout, func(of *reportedOf) { of.written = append(of.written, report) })
+	r.change(rollout, func(of *reportedOf) { of.written = &report })
 }
 
 // succeeded forgets a problem.
@@ -131,9 +133,9 @@ func (r *reportedFailures) forget(rollout types.NamespacedName) {
 	delete(r.all, rollout)
 }
 
-// noteReports notes how the reports of a pass have ended. What a user must correct is
+// noteReport notes how a report has ended. What a user must correct is
 // announced once. Other errors are only in the log, and go away by themselves.
-func (r *Reconciler) noteReports(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
+func (r *Reconciler) noteReport(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
 	key := client.ObjectKeyFromObject(rollout)
 	if err == nil {
 		r.reported.succeeded(key)

@@ -131,9 +131,9 @@ func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
 	s.deployAndBake("shop-cart")
 
 	for _, held := range []struct{ tag, message string }{
-		{"1.2.0", "1.2.0 is in quarantine by ClusterReleaseQuarantine shop-cart-cve (Confirmed): " +
+		{"1.2.0", "1.2.0 is in quarantine by ClusterReleaseQuarantine shop-cart-cve: " +
 			"contains a vulnerable library, fixed in 1.2.2; to end that, set its spec.lifted"},
-		{"1.3.0", "1.3.0 is in quarantine by ReleaseQuarantine shop-cart-1.3.0 (Confirmed) until 2027-07-01T00:00:00Z: " +
+		{"1.3.0", "1.3.0 is in quarantine by ReleaseQuarantine shop-cart-1.3.0 until 2027-07-01T00:00:00Z: " +
 			"loses items of a cart, INC-4711; pin it to try it all the same, or set spec.lifted of the quarantine"},
 	} {
 		s.release("shop-cart", held.tag)
@@ -153,8 +153,8 @@ func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
 	name, _ := quarantine.Name(digestOf("1.4.0"))
 	reported := &v1alpha1.ReleaseQuarantine{}
 	s.Expect(s.Get(s.Ctx, s.Key(name), reported)).To(Succeed())
-	s.Expect(reported.Status.Phase).To(Equal(v1alpha1.QuarantineConfirmed))
-	s.Expect(reported.Status.Until.Sub(reported.Status.Incidents[0].Time.Time)).To(Equal(336 * time.Hour))
+	s.Expect(reported.Status.Phase).To(Equal(v1alpha1.QuarantineHeld))
+	s.Expect(reported.Status.Until.Sub(reported.Status.Failures[0].Time.Time)).To(Equal(12 * time.Hour))
 }
 
 // There is a sample of each class that is measured, and the API server accepts it.

@@ -186,7 +186,7 @@ func recall(s *env.Env) {
 	s.Create(q)
 	env.Eventually(s.T, "the phase of the recall", func() (bool, string) {
 		s.Read(q)
-		return q.Status.Phase == v1alpha1.QuarantineConfirmed, string(q.Status.Phase)
+		return q.Status.Phase == v1alpha1.QuarantineHeld, string(q.Status.Phase)
 	})
 }
 
@@ -203,7 +203,7 @@ func leaveOver(s *env.Env) {
 	}
 	s.Create(q)
 	s.ChangeStatus(q, func() {
-		q.Status.Phase, q.Status.EndedAt = v1alpha1.QuarantineExpired, &metav1.Time{Time: time.Now().AddDate(0, 0, -8)}
+		q.Status.Phase, q.Status.EndedAt = v1alpha1.QuarantineEnded, &metav1.Time{Time: time.Now().AddDate(0, 0, -8)}
 	})
 	env.Eventually(s.T, "the deletion of the quarantine", func() (bool, string) {
 		err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(q), q)

@@ -124,7 +124,7 @@ func (a *app) fallsBack(cause v1alpha1.FailureCause, alerts *env.Channel) {
 	})
 	a.saysWhy(back, cause)
 	a.runs(good)
-	a.isConfirmed(cause)
+	a.isHeld(back, cause)
 	a.isAlerted(alerts, cause)
 
 	done := []string{"3 1.1.0 Succeeded", "2 1.2.0 Failed", "1 1.1.0 Succeeded"}
@@ -172,20 +172,24 @@ func (a *app) saysWhy(r *v1alpha1.Rollout, cause v1alpha1.FailureCause) {
 	}
 }
 
-// isConfirmed checks that the failure was reported, and that the rollback has shown that the
-// release was its cause.
-func (a *app) isConfirmed(cause v1alpha1.FailureCause) {
+// isHeld checks that the failure was reported, and that the release is held for a day after
+// it, although the rollback has succeeded.
+func (a *app) isHeld(r *v1alpha1.Rollout, cause v1alpha1.FailureCause) {
 	a.T.Helper()
-	want := fmt.Sprintf("%s Confirmed, 1 strike, %s on shop, back to %s: Restored", bad, cause, good)
+	until := r.Status.History[1].BakeEndTime.Add(24 * time.Hour)
+	want := fmt.Sprintf("%s Held until %s, %s on shop", bad, until.UTC().Format(time.RFC3339), cause)
 	env.Eventually(a.T, want, func() (bool, string) {
 		var all v1alpha1.ReleaseQuarantineList
 		if err := plane.Client().List(a.T.Context(), &all, client.InNamespace(a.Namespace)); err != nil || len(all.Items) != 1 {
 			return false, fmt.Sprintf("%d quarantines, %v", len(all.Items), err)
 		}
 		q := &all.Items[0]
-		got := fmt.Sprintf("%s %s, %d strike", strings.Join(q.Spec.Tags, ", "), q.Status.Phase, q.Status.Strikes)
-		for _, i := range q.Status.Incidents {
-			got += fmt.Sprintf(", %s on %s, back to %s: %s", i.Cause, i.Rollout.Name, i.RolledBackTo, i.Outcome)
+		if q.Status.Until == nil {
+			return false, "it has no end"
+		}
+		got := fmt.Sprintf("%s %s until %s", strings.Join(q.Spec.Tags, ", "), q.Status.Phase, q.Status.Until.UTC().Format(time.RFC3339))
+		for _, failure := range q.Status.Failures {
+			got += fmt.Sprintf(", %s on %s", failure.Cause, failure.Rollout.Name)
 		}
 		return got == want, got
 	})

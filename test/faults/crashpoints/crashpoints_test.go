@@ -29,7 +29,7 @@ func TestControllerMayBeKilledAtEachOfItsWrites(t *testing.T) {
 
 func TestControllerMayBeKilledWhileItRollsBack(t *testing.T) {
 	reported := report.Begin(t, "kill -9 at each write of a failure, its report, the rollback and the fix, before the API server sees it and after it has carried it out",
-		"one rollback and one strike for one failure; each target is written once for each; the release that failed does not come back")
+		"one rollback for one failure, which is listed once; each target is written once for each; the release that failed does not come back")
 	found := killAtEachWrite(t, crashscenario.Rollback)
 	reported.Saw(found.kills, "a release that fails, its quarantine, the rollback and the fix make %d writes; it ended the same %d times; "+
 		"%d promotions, none twice; %d of %d events were repeated", found.writes, found.runs, found.promotions, found.again, found.events)
