@@ -51,8 +51,8 @@ spec: {chartRef: {kind: OCIRepository, name: shop}}
 		"no Kustomization that is known": {
 			spec: "deployTimeout: 15m, rollback: {}", others: repository, external: "Kustomization/shop/shop", want: []string{"R212? OCIRepository shop/shop", unknown},
 		},
-		"a mode that is not known": {
-			spec: `rollback: {mode: "${MODE}"}`, others: join(repository, idle), want: []string{"R101? Rollout shop/shop", unknown, "R309? Rollout shop/shop"},
+		"a setting that is not known": {
+			spec: `rollback: {schedules: "${SCHEDULES}"}`, others: join(repository, idle), want: []string{"R101? Rollout shop/shop", unknown, "R309? Rollout shop/shop"},
 		},
 		"a value that is not allowed": {spec: "rollback: {causes: all}", others: join(repository, idle), want: []string{"R101 Rollout shop/shop"}},
 		"no rollback":                 {spec: "suspend: false", others: join(repository, idle)},
