@@ -85,12 +85,7 @@ func compileHTTP(spec *v1alpha1.HTTPSpec) []compiled {
 		all = append(all, compiled{url, err})
 	}
 	_, err := condition.HTTP(spec.Condition)
-	all = append(all, compiled{"spec.http.condition", err})
-	if spec.Measure != "" {
-		_, err = condition.HTTPMeasure(spec.Measure)
-		all = append(all, compiled{"spec.http.measure", err})
-	}
-	return all
+	return append(all, compiled{"spec.http.condition", err})
 }
 
 func compileObject(spec *v1alpha1.ObjectSpec) []compiled {

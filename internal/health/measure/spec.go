@@ -32,11 +32,9 @@ const (
 type Spec struct {
 	// Class is prometheus, http, job or object.
 	Class string
-	// Always measures also while no promotion depends on the HealthCheck.
-	Always bool
 	// Enforced is false if a bad result does not count.
 	Enforced bool
-	// Interval is the time from one measurement to the next. It is zero for a Job that
+	// Interval is the time from one measurement to the next. It is zero for a Job, which
 	// runs once per promotion.
 	Interval time.Duration
 	// Timeout is how long one measurement may take.
@@ -47,9 +45,6 @@ type Spec struct {
 	FailureThreshold int
 	// SuccessThreshold is how many good measurements in a row mean Healthy.
 	SuccessThreshold int
-	// StaleAfter is how long a verdict stands without a good or bad measurement. It is
-	// zero for a Job that runs once: its result stands until the next reset.
-	StaleAfter time.Duration
 	// NoData is what a measurement without a number means.
 	NoData v1alpha1.NoDataPolicy
 	// Condition is what a good value fulfils, for messages; it may be empty.
@@ -61,9 +56,8 @@ type Spec struct {
 func NewSpec(class string, m v1alpha1.MeasuringSpec, blocks Blocks) Spec {
 	s := Spec{
 		Class:    class,
-		Always:   m.Run == v1alpha1.RunAlways,
 		Enforced: m.Enforce == nil || *m.Enforce,
-		Interval: duration(m.Interval, defaultIntervalOf(class)),
+		Interval: duration(m.Interval, defaultInterval),
 		Timeout:  duration(m.Timeout, defaultTimeout),
 		Delay:    duration(m.Delay, defaultDelayOf(class, blocks.Prometheus)),
 
@@ -71,8 +65,8 @@ func NewSpec(class string, m v1alpha1.MeasuringSpec, blocks Blocks) Spec {
 		SuccessThreshold: threshold(m.SuccessThreshold, 1),
 		NoData:           v1alpha1.NoDataPending,
 	}
-	if s.Interval > 0 {
-		s.StaleAfter = duration(m.StaleAfter, staleIntervals*s.Interval)
+	if class == v1alpha1.HealthCheckClassJob {
+		s.Interval, s.SuccessThreshold = 0, 1
 	}
 	return s.ofBlock(blocks)
 }
@@ -93,13 +87,6 @@ func (s Spec) ofBlock(blocks Blocks) Spec {
 
 // Once reports whether there is one measurement per promotion.
 func (s Spec) Once() bool { return s.Interval == 0 }
-
-func defaultIntervalOf(class string) time.Duration {
-	if class == v1alpha1.HealthCheckClassJob {
-		return 0
-	}
-	return defaultInterval
-}
 
 // defaultDelayOf returns the time until a query cannot see the release before: its window.
 func defaultDelayOf(class string, prometheus *v1alpha1.PrometheusSpec) time.Duration {

@@ -88,7 +88,7 @@ func TestVerdictsByMeasurementsInARow(t *testing.T) {
 		"errors only":                        {"e", nil, pending, "not observed: timeout", 0},
 		"no data is good":                    {"n", noData(v1alpha1.NoDataHealthy), healthy, "no data (1 of 1 good; value <= 0.01)", 0},
 		"no data is bad":                     {"bnn", noData(v1alpha1.NoDataUnhealthy), unhealthy, "1, no data, no data (3 of 3 bad; value <= 0.01)", 1},
-		"a row older than what is kept":      {"bbbnnnnnnnnnn", func(s *measure.Spec) { s.StaleAfter = time.Hour }, unhealthy, "measured earlier (3 of 3 bad; value <= 0.01)", 1},
+		"a row older than what is kept":      {"bbbnnnnnnnnnn", func(s *measure.Spec) { s.Interval = time.Hour }, unhealthy, "measured earlier (3 of 3 bad; value <= 0.01)", 1},
 		"not enforced, nothing yet":          {"", notEnforced, pending, "waiting for the first measurement", 0},
 		"not enforced, good":                 {"g", notEnforced, healthy, "1 (1 of 1 good; value <= 0.01)", 0},
 		"not enforced, bad":                  {"bbb", notEnforced, healthy, "would be Unhealthy: 1, 2, 3 (3 of 3 bad; value <= 0.01)", 0},

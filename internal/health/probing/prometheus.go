@@ -104,15 +104,12 @@ func (q *query) measure(ctx context.Context, subject Subject, at time.Time) (hea
 		return health.Outcome{}, text, err
 	}
 	defer server.Close()
-	question := prometheus.Question{
-		Query: text, At: at, Range: q.spec.Range, Since: subject.Reset, Delay: q.Spec.Delay, Timeout: q.Spec.Timeout,
-	}
-	before, err := q.before(ctx, server, subject, question)
+	before, err := q.before(ctx, server, subject)
 	if err != nil {
 		return health.Outcome{}, text, err
 	}
-	data, err := server.Ask(ctx, question)
-	return prometheus.Judge(data, err, before, q.judge(ctx, subject, at)), text, nil
+	value, err := server.Ask(ctx, prometheus.Question{Query: text, At: at, Since: subject.Reset, Timeout: q.Spec.Timeout})
+	return prometheus.Judge(value, err, before, q.judge(ctx, subject, at)), text, nil
 }
 
 func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
@@ -129,7 +126,7 @@ func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
 
 // before returns what the same query says of the moment before the promotion; nil if
 // nothing is compared, or if there was no release before, or no number.
-func (q *query) before(ctx context.Context, server *prometheus.Server, subject Subject, now prometheus.Question) (*float64, error) {
+func (q *query) before(ctx context.Context, server *prometheus.Server, subject Subject) (*float64, error) {
 	if !q.compares() || subject.PromotedAt.IsZero() || subject.Before.Tag == "" {
 		return nil, nil
 	}
@@ -140,21 +137,18 @@ func (q *query) before(ctx context.Context, server *prometheus.Server, subject S
 	if err != nil {
 		return nil, nil // the release before has no such value, so there is no number either
 	}
-	value, err := server.Baseline(ctx, now.Baseline(text, subject.PromotedAt))
+	value, err := server.Ask(ctx, prometheus.Question{Query: text, At: subject.PromotedAt, Timeout: q.Spec.Timeout})
 	if err != nil {
-		return nil, err
+		return nil, probe.Fault("the baseline: " + probe.Cause(err))
 	}
 	q.baseline = baseline{promotedAt: subject.PromotedAt, value: value}
 	return value, nil
 }
 
 func (q *query) judge(ctx context.Context, subject Subject, at time.Time) prometheus.Condition {
-	return func(data prometheus.Data, before *float64) (bool, error) {
-		samples := condition.Samples{Baseline: before, Release: subject.release(), Elapsed: subject.elapsed(at)}
-		for _, series := range data.Series {
-			samples.Series = append(samples.Series, condition.Series{Labels: series.Labels, Values: series.Values})
-		}
-		good, err := q.condition.Holds(ctx, samples)
+	return func(value float64, before *float64) (bool, error) {
+		sample := condition.Sample{Value: value, Baseline: before, Release: subject.release(), Elapsed: subject.elapsed(at)}
+		good, err := q.condition.Holds(ctx, sample)
 		return good, shown(prometheusField+".condition", err)
 	}
 }

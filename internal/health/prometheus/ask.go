@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
-	"github.com/prometheus/common/model"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
@@ -32,9 +31,7 @@ func Open(ctx context.Context, guard destination.Guard, options probe.Options) (
 		return nil, err
 	}
 	address := options.Target.URL()
-	sender := session.Client()
-	sender.Transport = sparse{sender.Transport}
-	client, err := api.NewClient(api.Config{Address: address.String(), Client: sender})
+	client, err := api.NewClient(api.Config{Address: address.String(), Client: session.Client()})
 	if err != nil {
 		return nil, fmt.Errorf("use the address of Prometheus: %w", err)
 	}
@@ -44,50 +41,29 @@ func Open(ctx context.Context, guard destination.Guard, options probe.Options) (
 // Close closes the connection.
 func (s *Server) Close() { s.session.Close() }
 
-// Ask sends a question. The text of an error may contain what the server has written:
-// probe.Cause says what may be shown.
-func (s *Server) Ask(ctx context.Context, question Question) (Data, error) {
+// Ask sends a question, and returns the number in the answer; nil if there is none. The text
+// of an error may contain what the server has written: probe.Cause says what may be shown.
+func (s *Server) Ask(ctx context.Context, question Question) (*float64, error) {
 	question.At = question.At.Truncate(precision)
 	ctx, cancel := context.WithTimeout(ctx, question.Timeout)
 	defer cancel()
-	value, warnings, err := s.send(ctx, question)
+	value, _, err := s.api.Query(ctx, question.Query, question.At, question.limits()...)
 	if err != nil {
-		return Data{}, s.explain(ctx, err)
+		return nil, s.explain(ctx, err)
 	}
-	data, err := read(value)
-	data.Warnings = len(warnings)
-	return data, err
+	return read(value)
 }
 
-// send sends a question with the limits that Prometheus itself can keep.
-func (s *Server) send(ctx context.Context, question Question) (model.Value, prometheusv1.Warnings, error) {
-	if question.Range == nil {
-		return s.api.Query(ctx, question.Query, question.At, limits(question, question.lookbackDelta())...)
-	}
-	over, back := question.span()
-	return s.api.QueryRange(ctx, question.Query, over, limits(question, back)...)
-}
+// mostSeries is enough to see that there are several.
+const mostSeries = 2
 
-func limits(question Question, back time.Duration) []prometheusv1.Option {
+// limits are those that Prometheus itself can keep.
+func (q Question) limits() []prometheusv1.Option {
 	return []prometheusv1.Option{
-		prometheusv1.WithTimeout(whole(question.Timeout)),
-		prometheusv1.WithLookbackDelta(whole(back)),
-		prometheusv1.WithLimit(limit.Series + 1),
+		prometheusv1.WithTimeout(whole(q.Timeout)),
+		prometheusv1.WithLookbackDelta(whole(q.lookbackDelta())),
+		prometheusv1.WithLimit(mostSeries),
 	}
-}
-
-// Baseline sends the question for a baseline. It returns nil if there is no number. Several
-// series are an error.
-func (s *Server) Baseline(ctx context.Context, question Question) (*float64, error) {
-	data, err := s.Ask(ctx, question)
-	if err != nil || len(data.Series) == 0 {
-		return nil, err
-	}
-	value, ok := data.Value()
-	if !ok {
-		return nil, errManyBaselines
-	}
-	return &value, nil
 }
 
 // explain adds to an error what may be shown of it.
