@@ -100,13 +100,11 @@ func (s *subject) measured(known *state) probing.Subject {
 	about := probing.Subject{Reset: known.reset, Number: known.decided}
 	if s.rollout != nil {
 		about.Rollout, about.RolloutUID = s.rollout.Name, s.rollout.UID
+		about.Before, about.LeftAt = lastGood(s.rollout.Status.History)
 	}
 	if entry := s.entry(); entry != nil {
-		about.Release, about.PromotedAt = entry.Version, entry.Timestamp.Time
+		about.Release = entry.Version
 		about.Entry, about.Retry = ptr.Deref(entry.ID, 0), promotion.PromotionID(entry)
-	}
-	if before := s.before(); before != nil {
-		about.Before = before.Version
 	}
 	return about
 }

@@ -20,7 +20,7 @@ func (r Release) fields() map[string]string {
 type Sample struct {
 	// Value is the number that was measured.
 	Value float64
-	// Baseline is the value before the promotion; nil if there is none.
+	// Baseline is the value of the last good time; nil if there is none.
 	Baseline *float64
 	// Release that is measured.
 	Release Release

@@ -48,7 +48,7 @@ type Run struct {
 	Number int
 
 	// Version, Digest and Revision are of the release that is promoted. PreviousVersion is
-	// of the release before. What is not known is empty.
+	// of the release that succeeded last before it. What is not known is empty.
 	Version, Digest, Revision, PreviousVersion string
 }
 

@@ -32,7 +32,7 @@ const marker = "s3cr3t-marker"
 // subject is a promotion of 1.1.0, which was reset a minute before the measurement.
 var subject = probing.Subject{
 	Rollout: "shop", Release: v1alpha1.VersionInfo{Tag: "1.1.0"}, Before: v1alpha1.VersionInfo{Tag: "1.0.0"},
-	PromotedAt: fixture.Noon.Add(-5 * time.Minute), Reset: fixture.Noon.Add(-time.Minute),
+	LeftAt: fixture.Noon.Add(-5 * time.Minute), Reset: fixture.Noon.Add(-time.Minute),
 }
 
 // scene is a server, and what measures it.
@@ -137,16 +137,16 @@ func TestBaselineIsAskedOncePerPromotion(t *testing.T) {
 		s.Expect(got.Baseline).To(Equal("0.4"))
 	}
 	s.Expect(asked).To(Equal([]string{
-		`x{v="1.0.0"} ` + at(subject.PromotedAt), `x{v="1.1.0"} ` + at(fixture.Noon), `x{v="1.1.0"} ` + at(fixture.Noon),
+		`x{v="1.0.0"} ` + at(subject.LeftAt), `x{v="1.1.0"} ` + at(fixture.Noon), `x{v="1.1.0"} ` + at(fixture.Noon),
 	}))
 
 	next := subject
-	next.Before, next.Release, next.PromotedAt = subject.Release, v1alpha1.VersionInfo{Tag: "1.2.0"}, fixture.Noon.Add(-2*time.Minute)
+	next.Before, next.Release, next.LeftAt = subject.Release, v1alpha1.VersionInfo{Tag: "1.2.0"}, fixture.Noon.Add(-2*time.Minute)
 	asked = nil
 	s.Expect(probe.Measure(t.Context(), next, fixture.Noon).Baseline).To(Equal("0.5"))
-	s.Expect(asked[0]).To(Equal(`x{v="1.1.0"} ` + at(next.PromotedAt)))
+	s.Expect(asked[0]).To(Equal(`x{v="1.1.0"} ` + at(next.LeftAt)))
 
-	first := probing.Subject{Rollout: "shop", Release: subject.Release, PromotedAt: fixture.Noon.Add(-time.Minute)}
+	first := probing.Subject{Rollout: "shop", Release: subject.Release}
 	asked = nil
 	s.Expect(probe.Measure(t.Context(), first, fixture.Noon).Baseline).To(BeEmpty(), "there is no release before")
 	s.Expect(asked).To(HaveLen(1))

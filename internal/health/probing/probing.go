@@ -62,10 +62,11 @@ type Subject struct {
 	Retry string
 	// Number is how many measurements have decided something since the reset.
 	Number int
-	// Release is the one that the Rollout has promoted last, and Before the one before.
+	// Release is the one that the Rollout has promoted last, and Before is the one that
+	// succeeded last before it.
 	Release, Before v1alpha1.VersionInfo
-	// PromotedAt is when the promotion was recorded.
-	PromotedAt time.Time
+	// LeftAt is when the promotion was recorded that first replaced Before.
+	LeftAt time.Time
 	// Reset is when the HealthCheck was reset.
 	Reset time.Time
 }

@@ -30,11 +30,12 @@ type query struct {
 	baseline  baseline
 }
 
-// baseline remembers what was measured for the time before a promotion: the past does not
-// change, so it is asked for once. Only one measurement of a probe is under way.
+// baseline remembers what was measured for the last good time: the past does not change, so
+// it is asked for once. Only one measurement of a probe is under way.
 type baseline struct {
-	promotedAt time.Time
-	value      *float64
+	tag    string
+	leftAt time.Time
+	value  *float64
 }
 
 func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
@@ -124,24 +125,24 @@ func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
 	return prometheus.Open(ctx, q.Guard, probe.Options{Target: target, Credentials: credentials, Headers: q.headers})
 }
 
-// before returns what the same query says of the moment before the promotion; nil if
-// nothing is compared, or if there was no release before, or no number.
+// before returns what the same query says of the moment at which the last good release was
+// left; nil if nothing is compared, or if there is no such release, or no number.
 func (q *query) before(ctx context.Context, server *prometheus.Server, subject Subject) (*float64, error) {
-	if !q.compares() || subject.PromotedAt.IsZero() || subject.Before.Tag == "" {
+	if !q.compares() || subject.Before.Tag == "" {
 		return nil, nil
 	}
-	if q.baseline.promotedAt.Equal(subject.PromotedAt) {
+	if q.baseline.tag == subject.Before.Tag && q.baseline.leftAt.Equal(subject.LeftAt) {
 		return q.baseline.value, nil
 	}
-	text, err := resolve(prometheusField+".query", q.template, subject.values(subject.Before, q.namespace, duration(q.spec), subject.PromotedAt))
+	text, err := resolve(prometheusField+".query", q.template, subject.values(subject.Before, q.namespace, duration(q.spec), subject.LeftAt))
 	if err != nil {
-		return nil, nil // the release before has no such value, so there is no number either
+		return nil, nil // that release has no such value, so there is no number either
 	}
-	value, err := server.Ask(ctx, prometheus.Question{Query: text, At: subject.PromotedAt, Timeout: q.Spec.Timeout})
+	value, err := server.Ask(ctx, prometheus.Question{Query: text, At: subject.LeftAt, Timeout: q.Spec.Timeout})
 	if err != nil {
 		return nil, probe.Fault("the baseline: " + probe.Cause(err))
 	}
-	q.baseline = baseline{promotedAt: subject.PromotedAt, value: value}
+	q.baseline = baseline{tag: subject.Before.Tag, leftAt: subject.LeftAt, value: value}
 	return value, nil
 }
 
