@@ -27,6 +27,9 @@ func Measured(c measured.Check, now time.Time, zone *time.Location) []string {
 	if c.Problem != "" && !strings.Contains(c.Message, c.Problem) {
 		all = append(all, Clean("cannot be measured: "+c.Problem))
 	}
+	if c.Note != "" {
+		all = append(all, Clean(c.Note))
+	}
 	all = append(all, measurements(c, zone).lines()...)
 	return append(all, Clean(plan(c, now, zone)))
 }

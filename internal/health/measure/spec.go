@@ -13,6 +13,7 @@
 package measure
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +42,9 @@ type Spec struct {
 	Timeout time.Duration
 	// Delay is the time from the reset to the first measurement.
 	Delay time.Duration
+	// Window is spec.prometheus.window: how long an error is seen. It is zero for other
+	// classes.
+	Window time.Duration
 	// FailureThreshold is how many bad measurements in a row mean Unhealthy.
 	FailureThreshold int
 	// SuccessThreshold is how many good measurements in a row mean Healthy.
@@ -49,6 +53,11 @@ type Spec struct {
 	NoData v1alpha1.NoDataPolicy
 	// Condition is what a good value fulfils, for messages; it may be empty.
 	Condition string
+}
+
+// SpecOf returns how a HealthCheck is measured, which must be of a class that is.
+func SpecOf(check *v1alpha1.HealthCheck) Spec {
+	return NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, BlocksOf(check.Spec))
 }
 
 // NewSpec returns a spec with its defaults. A negative or missing duration counts as not
@@ -61,20 +70,21 @@ func NewSpec(class string, m v1alpha1.MeasuringSpec, blocks Blocks) Spec {
 		Timeout:  duration(m.Timeout, defaultTimeout),
 		Delay:    duration(m.Delay, defaultDelayOf(class, blocks.Prometheus)),
 
-		FailureThreshold: threshold(m.FailureThreshold, defaultFailuresOf(class)),
 		SuccessThreshold: threshold(m.SuccessThreshold, 1),
 		NoData:           v1alpha1.NoDataPending,
 	}
 	if class == v1alpha1.HealthCheckClassJob {
 		s.Interval, s.SuccessThreshold = 0, 1
 	}
-	return s.ofBlock(blocks)
+	s = s.ofBlock(blocks)
+	s.FailureThreshold = threshold(m.FailureThreshold, s.defaultFailures())
+	return s
 }
 
 // ofBlock adds what is set in the block of the class.
 func (s Spec) ofBlock(blocks Blocks) Spec {
 	if p := blocks.Prometheus; p != nil {
-		s.Condition = p.Condition
+		s.Condition, s.Window = p.Condition, duration(p.Window, 0)
 		if p.NoData != "" {
 			s.NoData = p.NoData
 		}
@@ -99,11 +109,31 @@ func defaultDelayOf(class string, prometheus *v1alpha1.PrometheusSpec) time.Dura
 	return max(duration(prometheus.Window, 0), minimumPrometheusWait)
 }
 
-func defaultFailuresOf(class string) int {
-	if class == v1alpha1.HealthCheckClassJob || class == v1alpha1.HealthCheckClassObject {
+// defaultFailures returns how many bad measurements in a row fail a release. For a query with
+// a window, two of them are of windows that share no sample.
+func (s Spec) defaultFailures() int {
+	if s.Class == v1alpha1.HealthCheckClassJob || s.Class == v1alpha1.HealthCheckClassObject {
 		return 1
 	}
-	return defaultThreshold
+	return max(defaultThreshold, s.seen()+1)
+}
+
+// seen returns how many measurements see the same error.
+func (s Spec) seen() int {
+	if s.Interval <= 0 {
+		return 1
+	}
+	return int((s.Window + s.Interval - 1) / s.Interval)
+}
+
+// Overlaps says what is wrong if a single moment of errors fails a release, because all
+// measurements that this takes see it; empty if they do not.
+func (s Spec) Overlaps() string {
+	if s.Window <= s.Interval || s.FailureThreshold > s.seen() {
+		return ""
+	}
+	return fmt.Sprintf("failureThreshold is %d, and the window is %s: measurements every %s see the same errors up to %d times, "+
+		"so one moment of errors fails a release", s.FailureThreshold, Short(s.Window), Short(s.Interval), s.seen())
 }
 
 func threshold(given int32, fallback int) int {

@@ -85,6 +85,44 @@ func TestSpecDelayOfPrometheus(t *testing.T) {
 	}
 }
 
+// A single error is in a window for as long as that. Bad measurements in a row that fail a
+// release must be of windows of which two share no sample.
+func TestFailureThresholdFollowsFromTheWindow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		window, interval *metav1.Duration
+		want             int
+	}{
+		"no window":                        {nil, nil, 3},
+		"a window of an interval":          {every(30 * time.Second), nil, 3},
+		"the window of the guide":          {every(2 * time.Minute), every(30 * time.Second), 5},
+		"a window that no interval fits":   {every(100 * time.Second), every(30 * time.Second), 5},
+		"a window that is long":            {every(time.Hour), every(time.Minute), 61},
+		"a window, by the usual interval":  {every(5 * time.Minute), nil, 11},
+		"a window, and a longer interval":  {every(time.Minute), every(10 * time.Minute), 3},
+		"a window that is not an interval": {every(-time.Minute), nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, b := NewWithT(t), blocks(prometheus)
+			b.Prometheus.Window = tt.window
+			given := v1alpha1.MeasuringSpec{Interval: tt.interval}
+			s := measure.NewSpec(prometheus, given, b)
+			g.Expect(s.FailureThreshold).To(Equal(tt.want))
+			g.Expect(s.Overlaps()).To(BeEmpty())
+			given.FailureThreshold = 2
+			s = measure.NewSpec(prometheus, given, b)
+			g.Expect(s.FailureThreshold).To(Equal(2), "what is given counts")
+			g.Expect(s.Overlaps() == "").To(Equal(tt.window == nil || tt.window.Duration <= s.Interval))
+		})
+	}
+}
+
+func TestThresholdThatCountsTheSameErrorsAgainIsSaid(t *testing.T) {
+	b := blocks(prometheus)
+	b.Prometheus.Window = every(2 * time.Minute)
+	s := measure.NewSpec(prometheus, v1alpha1.MeasuringSpec{FailureThreshold: 4}, b)
+	NewWithT(t).Expect(s.Overlaps()).To(Equal("failureThreshold is 4, and the window is 2m: measurements every 30s see the same errors up to 4 times, so one moment of errors fails a release"))
+}
+
 func TestProblem(t *testing.T) {
 	for name, tt := range map[string]struct {
 		class  string

@@ -45,6 +45,8 @@ type Check struct {
 	// Measurements are those in the status, the newest first. The status may lack the ones
 	// of the last minute.
 	Measurements []v1alpha1.Measurement `json:"measurements,omitempty"`
+	// Note is what is odd about its spec, and what follows; empty if nothing is.
+	Note string `json:"note,omitempty"`
 	// Next is when it is measured next, as far as the measurements in the status show it. It
 	// is absent if only a change leads to another measurement, and may be past.
 	Next *metav1.Time `json:"next,omitempty"`
@@ -73,7 +75,9 @@ func One(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) Check {
 	if s.Release != nil {
 		c.Version = s.Release.Tag
 	}
-	next := activity.Decide(inputOf(rollout, check))
+	in := inputOf(rollout, check)
+	c.Note = in.Spec.Overlaps()
+	next := activity.Decide(in)
 	if c.Plan = next.Reason; !next.At.IsZero() {
 		c.Next = &metav1.Time{Time: next.At.UTC()}
 	}
