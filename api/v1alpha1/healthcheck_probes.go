@@ -57,7 +57,8 @@ type MeasuringSpec struct {
 	Delay *metav1.Duration `json:"delay,omitempty"`
 
 	// failureThreshold is how many bad measurements in a row make the HealthCheck
-	// Unhealthy. The default is 3, and 1 for the classes job and object.
+	// Unhealthy. The default is 3, and 1 for the class job. For the class prometheus it is at
+	// least window / interval + 1: two of the measurements then see no error in common.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
@@ -79,8 +80,8 @@ type BaselinePolicy string
 const (
 	// BaselineNone compares with nothing.
 	BaselineNone BaselinePolicy = "None"
-	// BaselineBeforePromotion compares with the same query at the moment before the
-	// promotion.
+	// BaselineBeforePromotion compares with the same query for the release that succeeded
+	// last, at the moment when it was first left.
 	BaselineBeforePromotion BaselinePolicy = "BeforePromotion"
 )
 
@@ -135,8 +136,8 @@ type PrometheusSpec struct {
 	Condition string `json:"condition"`
 
 	// baseline defines what the variable baseline of the condition contains. With
-	// BeforePromotion, it is the result of the same query for the release before, at the
-	// moment before the promotion. The default is None.
+	// BeforePromotion, it is the result of the same query for the newest earlier release
+	// that succeeded, at the moment when it was first left. The default is None.
 	// +optional
 	Baseline BaselinePolicy `json:"baseline,omitempty"`
 
@@ -414,6 +415,15 @@ type MeasuringStatus struct {
 	// +listType=atomic
 	// +optional
 	Measurements []Measurement `json:"measurements,omitempty"`
+
+	// good is how many measurements since the reset were good.
+	// +optional
+	Good int32 `json:"good,omitempty"`
+
+	// bad is how many measurements since the reset were bad. If these are more than a fifth
+	// at the end of a bake, and not fewer than failureThreshold, the release fails.
+	// +optional
+	Bad int32 `json:"bad,omitempty"`
 
 	// release is the release that the status is about. Other programs that write the
 	// status may set it too: then a result for another release proves nothing.

@@ -24,7 +24,7 @@ type decision struct {
 	began   time.Time
 	decided int
 	query   string
-	subject *subject
+	release *v1alpha1.MeasuredRelease
 	next    activity.Next
 	verdict measure.Verdict
 }
@@ -82,12 +82,12 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 		r.Pool.Drop(key)
 		return
 	}
-	about, probe, era, taken := subject.measured(s), s.probe, s.era, s.taken
+	about, probe, era, taken, release := subject.measured(s), s.probe, s.era, s.taken, subject.release()
 	r.Pool.Schedule(key, probe.Destination, d.next.At, func(ctx context.Context) func() {
 		if s.isOutdated(taken) {
 			return nil
 		}
-		measured := result{probe.Measure(ctx, about, r.Now()), era}
+		measured := result{probe.Measure(ctx, about, r.Now()), era, release}
 		return func() {
 			s.deliver(measured)
 			r.wake(key)

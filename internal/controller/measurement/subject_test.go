@@ -7,6 +7,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -42,4 +43,21 @@ func TestLastGoodIsTheNewestThatSucceededWhenItWasFirstLeft(t *testing.T) {
 			g.Expect(leftAt).To(BeTemporally("==", tt.leftAt))
 		})
 	}
+}
+
+// A promotion that has begun does not make the verdict on the release before one on its own.
+func TestStatusIsAboutTheReleaseThatWasMeasured(t *testing.T) {
+	s := open(t, rollout("shop"), errorRate().Obj())
+	s.begin("errors")
+	s.ChangeStatus(fixture.MakeRollout("shop").Obj(), func(o client.Object) {
+		status := &o.(*v1alpha1.Rollout).Status
+		next := fixture.MakeEntry("1.2.0").ID(3).At(s.clock.Now()).Deploying().Obj()
+		status.History = append([]v1alpha1.DeploymentHistoryEntry{next}, status.History...)
+	})
+	s.rest("errors")
+	s.Expect(s.check("errors").Status.Release).To(Equal(&v1alpha1.MeasuredRelease{Tag: "1.1.0"}))
+	s.reset("errors", "shop")
+	s.rest("errors")
+	s.after(delay+shift, "errors")
+	s.Expect(s.check("errors").Status.Release).To(Equal(&v1alpha1.MeasuredRelease{Tag: "1.2.0"}))
 }

@@ -79,6 +79,15 @@ func TooSlow(s Spec, deployTimeout time.Duration) string {
 		"and deployTimeout is %s: use a longer deployTimeout, or a shorter delay or interval", Short(soonest), Short(deployTimeout))
 }
 
+// TooSeldom returns why a bake may end without any measurement; empty if it cannot. A bake
+// time of zero or less is none, and a Job runs before the bake.
+func TooSeldom(s Spec, bakeTime time.Duration) string {
+	if bakeTime <= 0 || bakeTime >= s.Interval {
+		return ""
+	}
+	return fmt.Sprintf("it is measured every %s, and bakeTime is %s: use a longer bakeTime, or a shorter interval", Short(s.Interval), Short(bakeTime))
+}
+
 // Short returns a duration without parts that are zero, for example 2m instead of 2m0s.
 func Short(d time.Duration) string {
 	text := d.String()

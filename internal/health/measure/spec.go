@@ -8,6 +8,7 @@
 //	measurement.go  one measurement, and how it is shown
 //	count.go        the good and bad measurements in a row
 //	verdict.go      the status that follows from them
+//	evidence.go     what all measurements of a bake add up to
 //	words.go        the message of that status
 //	write.go        when the status must be written
 package measure

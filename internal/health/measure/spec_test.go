@@ -165,6 +165,18 @@ func TestTooSlow(t *testing.T) {
 	}
 }
 
+func TestTooSeldom(t *testing.T) {
+	for bakeTime, want := range map[time.Duration]string{
+		20 * time.Second: "it is measured every 1m, and bakeTime is 20s: use a longer bakeTime, or a shorter interval",
+		time.Minute:      "",
+		time.Hour:        "",
+		0:                "",
+	} {
+		NewWithT(t).Expect(measure.TooSeldom(measure.Spec{Class: http, Interval: time.Minute}, bakeTime)).To(Equal(want))
+		NewWithT(t).Expect(measure.TooSeldom(measure.Spec{Class: job}, bakeTime)).To(BeEmpty())
+	}
+}
+
 func TestShort(t *testing.T) {
 	for _, text := range []string{"0s", "30s", "2m", "1h", "1h30m", "1m30s", "1h0m5s", "20s", "10m", "1.5s"} {
 		g := NewWithT(t)
