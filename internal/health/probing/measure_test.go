@@ -44,7 +44,10 @@ type scene struct {
 
 func openScene(t *testing.T, handler http.HandlerFunc, objects ...client.Object) *scene {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Date"] = nil // the clock of the test stands still
+		handler(w, r)
+	}))
 	t.Cleanup(server.Close)
 	s := &scene{WithT: NewWithT(t), url: server.URL}
 	allowed, err := destination.List{}.With(server.URL)

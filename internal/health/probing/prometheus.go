@@ -122,7 +122,7 @@ func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return prometheus.Open(ctx, q.Guard, probe.Options{Target: target, Credentials: credentials, Headers: q.headers})
+	return prometheus.Open(ctx, q.Guard, q.Clock.Now, probe.Options{Target: target, Credentials: credentials, Headers: q.headers})
 }
 
 // before returns what the same query says of the moment at which the last good release was

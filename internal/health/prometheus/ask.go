@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/api"
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
+	"github.com/prometheus/common/model"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
@@ -20,22 +21,25 @@ import (
 type Server struct {
 	session *probe.Session
 	api     prometheusv1.API
+	now     func() time.Time
 }
 
 // Open returns a server. Nothing is sent yet. The size of a body that the options contain
 // has no meaning.
-func Open(ctx context.Context, guard destination.Guard, options probe.Options) (*Server, error) {
+func Open(ctx context.Context, guard destination.Guard, now func() time.Time, options probe.Options) (*Server, error) {
 	options.MostOfBody = limit.Answer
 	session, err := probe.Open(ctx, guard, options)
 	if err != nil {
 		return nil, err
 	}
 	address := options.Target.URL()
-	client, err := api.NewClient(api.Config{Address: address.String(), Client: session.Client()})
+	sender := session.Client()
+	sender.Transport = complete{sender.Transport}
+	client, err := api.NewClient(api.Config{Address: address.String(), Client: sender})
 	if err != nil {
 		return nil, fmt.Errorf("use the address of Prometheus: %w", err)
 	}
-	return &Server{session, prometheusv1.NewAPI(client)}, nil
+	return &Server{session, prometheusv1.NewAPI(client), now}, nil
 }
 
 // Close closes the connection.
@@ -47,11 +51,24 @@ func (s *Server) Ask(ctx context.Context, question Question) (*float64, error) {
 	question.At = question.At.Truncate(precision)
 	ctx, cancel := context.WithTimeout(ctx, question.Timeout)
 	defer cancel()
-	value, _, err := s.api.Query(ctx, question.Query, question.At, question.limits()...)
+	value, warnings, err := s.api.Query(ctx, question.Query, question.At, question.limits()...)
 	if err != nil {
 		return nil, s.explain(ctx, err)
 	}
-	return read(value)
+	if err := compareClocks(s.session.Date(), s.now()); err != nil {
+		return nil, err
+	}
+	return observed(value, warnings)
+}
+
+// observed returns the number of an answer that is complete. Several series come first:
+// Prometheus warns that it returned only some of them.
+func observed(value model.Value, warnings prometheusv1.Warnings) (*float64, error) {
+	number, err := read(value)
+	if err == nil && len(warnings) > 0 {
+		return nil, errWarnings
+	}
+	return number, err
 }
 
 // mostSeries is enough to see that there are several.

@@ -31,7 +31,9 @@ const marker = "s3cr3t-marker"
 // noon is when the tests measure.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-func open(tb testing.TB, address string) *prometheus.Server {
+func open(tb testing.TB, address string) *prometheus.Server { return openAt(tb, address, time.Now) }
+
+func openAt(tb testing.TB, address string, now func() time.Time) *prometheus.Server {
 	tb.Helper()
 	list, err := destination.List{}.With(address)
 	if err != nil {
@@ -42,7 +44,7 @@ func open(tb testing.TB, address string) *prometheus.Server {
 		tb.Fatal(err)
 	}
 	guard := destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
-	server, err := prometheus.Open(tb.Context(), guard, probe.Options{Target: target})
+	server, err := prometheus.Open(tb.Context(), guard, now, probe.Options{Target: target})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -106,7 +108,8 @@ func TestAnswerIsJudged(t *testing.T) {
 		"NaN":                   {200, success("scalar", `[1,"NaN"]`), health.Outcome{Result: none, Message: "the query returns no number"}},
 		"NaN beside a number":   {200, success("vector", `[{"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"0.5"]}]`), several},
 		"warnings": {200, strings.Replace(series(1), `{`, `{"warnings":["`+marker+`","`+marker+`"],`, 1),
-			outcome(good, 0.5)},
+			fails("the answer has warnings, so it may not be complete: run the query in Prometheus to see them")},
+		"infos":                {200, strings.Replace(series(1), `{`, `{"infos":["`+marker+`"],`, 1), outcome(good, 0.5)},
 		"several series":       {200, series(2), several},
 		"a hundred series":     {200, series(100), several},
 		"a string":             {200, success("string", `[1,"`+marker+`"]`), foreign},
@@ -177,8 +180,38 @@ func TestQuerySeesNothingFromBeforeTheReset(t *testing.T) {
 			path, parameters := asked(t, q)
 			NewWithT(t).Expect(path).To(Equal("/prometheus/api/v1/query"))
 			NewWithT(t).Expect(parameters).To(Equal(url.Values{
-				"query": {"up"}, "time": {"1772452800"}, "timeout": {"10s"}, "limit": {"2"}, "lookback_delta": {test.want},
+				"query": {"up"}, "time": {"1772452800"}, "timeout": {"10s"}, "limit": {"2"}, "lookback_delta": {test.want}, "partial_response": {"false"},
 			}))
+		})
+	}
+}
+
+// A clock that is behind asks for a time before the release was rolled out.
+func TestClocksMustNotDiffer(t *testing.T) {
+	for name, test := range map[string]struct {
+		date string
+		want string
+	}{
+		"the same time":  {noon.Format(http.TimeFormat), ""},
+		"a little later": {noon.Add(30 * time.Second).Format(http.TimeFormat), ""},
+		"later":          {noon.Add(31 * time.Second).Format(http.TimeFormat), "the clocks of Prometheus and of this controller differ by 31s: synchronize them"},
+		"earlier":        {noon.Add(-185 * time.Second).Format(http.TimeFormat), "the clocks of Prometheus and of this controller differ by 3m: synchronize them"},
+		"much later":     {noon.Add(25 * time.Hour).Format(http.TimeFormat), "the clocks of Prometheus and of this controller differ by 25h: synchronize them"},
+		"no date":        {"", ""},
+		"another text":   {marker, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = []string{test.date}
+				_, _ = w.Write([]byte(success("vector", "[]")))
+			})
+			_, err := openAt(t, url, func() time.Time { return noon }).Ask(t.Context(), question())
+			if test.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(probe.Cause(err)).To(Equal(test.want))
 		})
 	}
 }

@@ -6,6 +6,8 @@
 //   - measure.go: one measurement
 //   - question.go: what is asked, and for which time
 //   - ask.go: sends it
+//   - complete.go: asks for no partial answers
+//   - clock.go: whether Prometheus has the same time
 //   - data.go: the number in an answer
 //   - fault.go: why there is no answer, in our words
 package prometheus

@@ -82,7 +82,7 @@ func open(t *testing.T, url string) *prometheus.Server {
 	target, err := list.Allowed("spec.prometheus.address", url)
 	g.Expect(err).NotTo(HaveOccurred())
 	guard := destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
-	server, err := prometheus.Open(t.Context(), guard, probe.Options{Target: target})
+	server, err := prometheus.Open(t.Context(), guard, time.Now, probe.Options{Target: target})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(server.Close)
 	return server
