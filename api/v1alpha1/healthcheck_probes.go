@@ -49,7 +49,8 @@ type MeasuringSpec struct {
 
 	// delay is the time from the reset of the HealthCheck, when the release has been
 	// applied, to the first measurement, at most 1h. The default of the class prometheus
-	// is its window, but at least 1m. The default of the other classes is 0s.
+	// is its window, but at least 1m. The default of the class object is the interval, and
+	// of the other classes 0s.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1h')",message="must be at most 1h"
@@ -58,7 +59,8 @@ type MeasuringSpec struct {
 
 	// failureThreshold is how many bad measurements in a row make the HealthCheck
 	// Unhealthy. The default is 3, and 1 for the class job. For the class prometheus it is at
-	// least window / interval + 1: two of the measurements then see no error in common.
+	// least window / interval + 1: two of the measurements then see no error in common. For
+	// the class job, 2 runs a Job that failed once more.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional

@@ -22,7 +22,6 @@ type decision struct {
 	found   string
 	count   measure.Count
 	began   time.Time
-	decided int
 	query   string
 	release *v1alpha1.MeasuredRelease
 	next    activity.Next
@@ -97,7 +96,7 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 
 // measured returns what a probe needs to know of the subject.
 func (s *subject) measured(known *state) probing.Subject {
-	about := probing.Subject{Reset: known.reset, Number: known.decided}
+	about := probing.Subject{Reset: known.reset, Number: known.count.Totals().Sum()}
 	if s.rollout != nil {
 		about.Rollout, about.RolloutUID = s.rollout.Name, s.rollout.UID
 		about.Before, about.LeftAt = lastGood(s.rollout.Status.History)

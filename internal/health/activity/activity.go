@@ -70,8 +70,9 @@ type Input struct {
 	Reset time.Time
 	// Last is when the newest measurement since the reset began; zero if there is none.
 	Last time.Time
-	// Decided is true if a measurement since the reset was good or bad.
-	Decided bool
+	// Ended is true if the measurements since the reset are enough for a verdict: a Job need
+	// not run again.
+	Ended bool
 	// Known is when this process saw the HealthCheck first. After a restart, measurements
 	// that are due are shifted from then on.
 	Known time.Time
@@ -134,7 +135,7 @@ func (in Input) elsewhere() Next {
 // duringPromotion returns when a HealthCheck is measured that a promotion depends on.
 func (in Input) duringPromotion() Next {
 	const reason = "is measured while a promotion depends on it"
-	if in.Spec.Once() && in.Decided {
+	if in.Spec.Once() && in.Ended {
 		return never("was measured for this promotion")
 	}
 	return in.first(in.every(in.pace(), reason))

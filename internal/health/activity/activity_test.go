@@ -98,8 +98,8 @@ func TestDecide(t *testing.T) {
 		}},
 		"a Job that runs once":       {once, activity.Input{Promotion: activity.Running, Reset: reset}, activity.Next{At: reset.Add(shift), Pace: 10 * time.Second, Reason: "is measured while a promotion depends on it, every 10s"}},
 		"a Job that is running":      {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last}, activity.Next{At: last.Add(10 * time.Second), Pace: 10 * time.Second, Reason: "is measured while a promotion depends on it, every 10s"}},
-		"a Job that has ended":       {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last, Decided: true, Status: unhealthy}, activity.Next{Reason: "was measured for this promotion"}},
-		"a Job that failed, at rest": {once, activity.Input{Last: last, Decided: true, Status: unhealthy}, activity.Next{Reason: "is not measured, because its Job runs once per promotion, and none is running"}},
+		"a Job that has ended":       {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last, Ended: true, Status: unhealthy}, activity.Next{Reason: "was measured for this promotion"}},
+		"a Job that failed, at rest": {once, activity.Input{Last: last, Ended: true, Status: unhealthy}, activity.Next{Reason: "is not measured, because its Job runs once per promotion, and none is running"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.in.UID, tt.in.Known, tt.in.Spec = "a", started, spec(tt.spec)

@@ -99,6 +99,10 @@ func (c Count) Totals() Totals { return c.totals }
 // Decided reports whether there was a good or bad measurement since the start.
 func (c Count) Decided() bool { return !c.decided.IsZero() }
 
+// Ended reports whether there were enough good or bad measurements in a row: a Job need not
+// run again.
+func (c Count) Ended(s Spec) bool { return c.good >= s.SuccessThreshold || c.bad >= s.FailureThreshold }
+
 // LastMeasured returns the time of the newest measurement, also from before a restart; zero
 // if there is none.
 func (c Count) LastMeasured() time.Time {

@@ -18,12 +18,15 @@ type Totals struct{ Good, Bad int }
 // totalsOf returns the totals of a status.
 func totalsOf(s *v1alpha1.MeasuringStatus) Totals { return Totals{int(s.Good), int(s.Bad)} }
 
+// Sum is how many there are.
+func (t Totals) Sum() int { return t.Good + t.Bad }
+
 // String says how many were bad; empty if none was.
 func (t Totals) String() string {
 	if t.Bad == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d", t.Bad, t.Good+t.Bad)
+	return fmt.Sprintf("%d of %d", t.Bad, t.Sum())
 }
 
 // TooManyBad reports whether so many measurements since the reset were bad that a release
@@ -35,7 +38,7 @@ func TooManyBad(check *v1alpha1.HealthCheck) (text string, tooMany bool) {
 		return "", false
 	}
 	t := totalsOf(&check.Status.MeasuringStatus)
-	if t.Bad*oneOf <= t.Good+t.Bad || t.Bad < SpecOf(check).FailureThreshold {
+	if t.Bad*oneOf <= t.Sum() || t.Bad < SpecOf(check).FailureThreshold {
 		return "", false
 	}
 	return fmt.Sprintf("%s measurements were bad, which is more than a fifth", t), true

@@ -65,12 +65,10 @@ func SpecOf(check *v1alpha1.HealthCheck) Spec {
 // set.
 func NewSpec(class string, m v1alpha1.MeasuringSpec, blocks Blocks) Spec {
 	s := Spec{
-		Class:    class,
-		Enforced: m.Enforce == nil || *m.Enforce,
-		Interval: duration(m.Interval, defaultInterval),
-		Timeout:  duration(m.Timeout, defaultTimeout),
-		Delay:    duration(m.Delay, defaultDelayOf(class, blocks.Prometheus)),
-
+		Class:            class,
+		Enforced:         m.Enforce == nil || *m.Enforce,
+		Interval:         duration(m.Interval, defaultInterval),
+		Timeout:          duration(m.Timeout, defaultTimeout),
 		SuccessThreshold: threshold(m.SuccessThreshold, 1),
 		NoData:           v1alpha1.NoDataPending,
 	}
@@ -78,6 +76,7 @@ func NewSpec(class string, m v1alpha1.MeasuringSpec, blocks Blocks) Spec {
 		s.Interval, s.SuccessThreshold = 0, 1
 	}
 	s = s.ofBlock(blocks)
+	s.Delay = duration(m.Delay, s.defaultDelay())
 	s.FailureThreshold = threshold(m.FailureThreshold, s.defaultFailures())
 	return s
 }
@@ -99,21 +98,22 @@ func (s Spec) ofBlock(blocks Blocks) Spec {
 // Once reports whether there is one measurement per promotion.
 func (s Spec) Once() bool { return s.Interval == 0 }
 
-// defaultDelayOf returns the time until a query cannot see the release before: its window.
-func defaultDelayOf(class string, prometheus *v1alpha1.PrometheusSpec) time.Duration {
-	if class != v1alpha1.HealthCheckClassPrometheus {
-		return 0
+// defaultDelay returns the time until a query cannot see the release before, which is its
+// window. What an operator makes of a release takes a moment, too.
+func (s Spec) defaultDelay() time.Duration {
+	switch s.Class {
+	case v1alpha1.HealthCheckClassPrometheus:
+		return max(s.Window, minimumPrometheusWait)
+	case v1alpha1.HealthCheckClassObject:
+		return s.Interval
 	}
-	if prometheus == nil {
-		return minimumPrometheusWait
-	}
-	return max(duration(prometheus.Window, 0), minimumPrometheusWait)
+	return 0
 }
 
 // defaultFailures returns how many bad measurements in a row fail a release. For a query with
 // a window, two of them are of windows that share no sample.
 func (s Spec) defaultFailures() int {
-	if s.Class == v1alpha1.HealthCheckClassJob || s.Class == v1alpha1.HealthCheckClassObject {
+	if s.Class == v1alpha1.HealthCheckClassJob {
 		return 1
 	}
 	return max(defaultThreshold, s.seen()+1)

@@ -43,7 +43,7 @@ func TestSpecDefaults(t *testing.T) {
 	for class, change := range map[string]func(*measure.Spec){
 		prometheus: func(s *measure.Spec) { s.Delay, s.Condition = time.Minute, "value <= 0.01" },
 		http:       func(*measure.Spec) {},
-		object:     func(s *measure.Spec) { s.FailureThreshold = 1 },
+		object:     func(s *measure.Spec) { s.Delay = 30 * time.Second },
 		job:        func(s *measure.Spec) { s.FailureThreshold, s.Interval = 1, 0 },
 	} {
 		want := common

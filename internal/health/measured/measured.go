@@ -142,9 +142,7 @@ func inputOf(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) activity.In
 	if promotion.Awaits(rollout, check) {
 		in.Promotion = activity.Running
 	}
-	for _, m := range check.Status.Measurements {
-		in.Decided = in.Decided || m.Result == v1alpha1.MeasurementGood || m.Result == v1alpha1.MeasurementBad
-	}
+	in.Ended = check.Status.Good > 0 || int(check.Status.Bad) >= in.Spec.FailureThreshold
 	if len(check.Status.Measurements) > 0 {
 		in.Last = check.Status.Measurements[0].At.Time
 	}

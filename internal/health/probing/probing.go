@@ -60,7 +60,7 @@ type Subject struct {
 	// Entry is the ID of its current history entry, and Retry identifies the last retry.
 	Entry int64
 	Retry string
-	// Number is how many measurements have decided something since the reset.
+	// Number is how many measurements since the reset were good or bad.
 	Number int
 	// Release is the one that the Rollout has promoted last, and Before is the one that
 	// succeeded last before it.
