@@ -8,6 +8,7 @@
 //	environment.go  the dialect, and the variables of each class
 //	prometheus.go   the values of the variables of the class prometheus
 //	http.go         the values of the variables of the class http
+//	numbers.go      what to write in place of a whole number
 //	object.go       expressions about an object, and the work for several objects
 //	budget.go       the limit of the work of one evaluation
 //	words.go        what is wrong with an expression, without text of others
@@ -103,10 +104,14 @@ func check(env *cel.Env, source string) (*cel.Ast, error) {
 		return nil, refusal(fmt.Sprintf("its lists, maps and macros contain each other more than %d times", deepest))
 	}
 	checked, issues := env.Check(parsed)
-	if issues.Err() != nil {
-		return nil, firstOf(issues)
+	if issues.Err() == nil {
+		return checked, nil
 	}
-	return checked, nil
+	err := firstOf(issues)
+	if remedy := withDoubles(env, parsed, source, issues.Errors()[0].ExprID); remedy != "" {
+		err = refusal(err.Error() + ": " + remedy)
+	}
+	return nil, err
 }
 
 // depth returns how many nodes contain each other that add to the type of a value.

@@ -157,3 +157,33 @@ func TestExpressionsThatUseTheRelease(t *testing.T) {
 		g.Expect(e.UsesRelease()).To(Equal(want), source)
 	}
 }
+
+// A whole number is no double. The problem says what to write, by the types of the
+// expression, whatever CEL says about it.
+func TestProblemOfAWholeNumberSaysWhatToWrite(t *testing.T) {
+	for source, want := range map[string]string{
+		"value <= baseline.orValue(0.01) * 2":               "write 2.0",
+		"value <= baseline.orValue(1)":                      "write 1.0",
+		"value <= baseline.orValue(1) * 2":                  "write 1.0",
+		"value - -3 < 1.0":                                  "write -3.0",
+		"100 * value < 5.0":                                 "write 100.0",
+		"(value > 1.0 ? 1 : value) < 0.5":                   "write 1.0",
+		"size('a') + 2 == 3 && value / 2 < 1.0":             "write 2.0",
+		"value * size('a') < 1.0":                           "",
+		"value < 'x'":                                       "",
+		"baseline * 2 > value":                              "",
+		"'ä' == 'ä' && value * 2 < 1.0":                     "write 2.0",
+		"value * 0x2 < 1.0":                                 "",
+		"true &&\n  value * 2 < 1.0":                        "write 2.0",
+		strings.Repeat("true && ", 100) + "value * 2 < 1.0": "write 2.0",
+	} {
+		_, err := condition.Prometheus(source)
+		g := NewWithT(t)
+		g.Expect(err).To(HaveOccurred(), source)
+		if want == "" {
+			g.Expect(err.Error()).NotTo(ContainSubstring("write "), source)
+			continue
+		}
+		g.Expect(err).To(MatchError(HaveSuffix(": "+want)), source)
+	}
+}
