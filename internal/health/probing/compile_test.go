@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -16,8 +15,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
-
-func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 // query returns a HealthCheck of the class prometheus, with changes of its spec.
 func query(changes ...func(*v1alpha1.PrometheusSpec)) *v1alpha1.HealthCheck {

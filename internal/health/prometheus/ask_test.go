@@ -31,7 +31,10 @@ const marker = "s3cr3t-marker"
 // noon is when the tests measure.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
-func open(tb testing.TB, address string) *prometheus.Server { return openAt(tb, address, time.Now) }
+func open(tb testing.TB, address string) *prometheus.Server {
+	tb.Helper()
+	return openAt(tb, address, time.Now)
+}
 
 func openAt(tb testing.TB, address string, now func() time.Time) *prometheus.Server {
 	tb.Helper()
