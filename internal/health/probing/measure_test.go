@@ -277,3 +277,43 @@ func TestCredentialsReachOnlyTheDestination(t *testing.T) {
 	s.Expect(sent).To(Equal("Bearer t0ken"))
 	s.Expect(fmt.Sprintf("%+v", got)).NotTo(ContainSubstring("t0ken"))
 }
+
+// The operator's credentials are for the default address alone. No HealthCheck can change
+// what is sent with them, or where it is sent.
+func TestOperatorsCredentialsAreForTheDefaultPrometheusAlone(t *testing.T) {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kuberik-system", Name: "mimir"}, Data: map[string][]byte{
+		"token": []byte("t0ken"), "headers": []byte("X-Scope-OrgID: shop\n"),
+	}}
+	header := []v1alpha1.Header{{Name: "X-Scope-OrgID", Value: "other"}, {Name: "X-Own", Value: "1"}}
+	for name, tt := range map[string]struct {
+		change func(s *v1alpha1.PrometheusSpec, url string)
+		want   []string // Authorization, X-Scope-OrgID and X-Own
+	}{
+		"the default":            {func(*v1alpha1.PrometheusSpec, string) {}, []string{"Bearer t0ken", "shop", ""}},
+		"headers of its own":     {func(s *v1alpha1.PrometheusSpec, _ string) { s.Headers = header }, []string{"Bearer t0ken", "shop", "1"}},
+		"the same, but by name":  {func(s *v1alpha1.PrometheusSpec, url string) { s.Address = url }, []string{"", "", ""}},
+		"by name, and a header":  {func(s *v1alpha1.PrometheusSpec, url string) { s.Address, s.Headers = url, header }, []string{"", "other", "1"}},
+		"a path of that address": {func(s *v1alpha1.PrometheusSpec, url string) { s.Address = url + "/" }, []string{"", "", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent []string
+			s := openScene(t, func(w http.ResponseWriter, r *http.Request) {
+				sent = []string{r.Header.Get("Authorization"), r.Header.Get("X-Scope-OrgID"), r.Header.Get("X-Own")}
+				_, _ = fmt.Fprint(w, vector("0.5"))
+			}, secret)
+			s.PrometheusSecret = client.ObjectKeyFromObject(secret)
+			got := s.measure(query(func(p *v1alpha1.PrometheusSpec) { tt.change(p, s.url) }))
+			s.Expect(got.Result).To(Equal(v1alpha1.MeasurementGood), got.Message)
+			s.Expect(sent).To(Equal(tt.want))
+		})
+	}
+}
+
+func TestOwnCredentialsNeedAnAddressBesideThoseOfTheOperator(t *testing.T) {
+	s := openScene(t, func(http.ResponseWriter, *http.Request) { t.Error("nothing may be sent") })
+	s.PrometheusSecret = client.ObjectKey{Namespace: "kuberik-system", Name: "mimir"}
+	_, err := s.Compile(query(func(p *v1alpha1.PrometheusSpec) { p.SecretRef = &v1alpha1.ObjectName{Name: "login"} }))
+	s.Expect(err).To(MatchError("spec.prometheus.secretRef: the default Prometheus is asked with the operator's credentials: remove the field, or set spec.prometheus.address"))
+	got := s.measure(query())
+	s.Expect(got.Problem).To(Equal("--prometheus-credentials: the Secret does not exist in the controller's namespace: the operator has to create it"))
+}

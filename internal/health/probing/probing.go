@@ -41,6 +41,9 @@ type Means struct {
 	// Prometheus is the address of HealthChecks that name none. It is empty if there is no
 	// such address, and must be allowed.
 	Prometheus string
+	// PrometheusSecret is what is sent to that address when a HealthCheck names none; empty if
+	// there is nothing to send.
+	PrometheusSecret types.NamespacedName
 	// Reader reads Services, EndpointSlices and Secrets: live, so that nothing is watched.
 	Reader client.Reader
 	// Objects reads the objects of the class object.

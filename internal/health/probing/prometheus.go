@@ -4,6 +4,7 @@ package probing
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"time"
 
@@ -50,6 +51,9 @@ func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
 	if q.headers, err = probe.Headers(prometheusField, q.spec.Headers); err != nil {
 		return err
 	}
+	if q.isOperators() && (q.spec.SecretRef != nil || q.spec.CertSecretRef != nil) {
+		return health.Problemf("%s.secretRef: the default Prometheus is asked with the operator's credentials: remove the field, or set spec.prometheus.address", prometheusField)
+	}
 	p.UsesRelease = q.template.UsesRelease() || q.condition.UsesRelease() || q.compares()
 	p.run = q.measure
 	p.Destination, err = q.destination()
@@ -61,6 +65,12 @@ func duration(spec *v1alpha1.PrometheusSpec) time.Duration {
 		return 0
 	}
 	return spec.Window.Duration
+}
+
+// isOperators reports whether the operator has set both what is asked and with which
+// credentials.
+func (q *query) isOperators() bool {
+	return q.spec.Address == "" && q.spec.Service == nil && q.PrometheusSecret.Name != ""
 }
 
 func (q *query) compares() bool { return q.spec.Baseline == v1alpha1.BaselineBeforePromotion }
@@ -118,11 +128,28 @@ func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := probe.ReadCredentials(ctx, q.Reader, prometheusField, q.namespace, q.spec.RequestSpec)
+	options := probe.Options{Target: target, Headers: q.headers}
+	if q.isOperators() {
+		err = q.addOperators(ctx, &options)
+	} else {
+		options.Credentials, err = probe.ReadCredentials(ctx, q.Reader, prometheusField, q.namespace, q.spec.RequestSpec)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return prometheus.Open(ctx, q.Guard, q.Clock.Now, probe.Options{Target: target, Credentials: credentials, Headers: q.headers})
+	return prometheus.Open(ctx, q.Guard, q.Clock.Now, options)
+}
+
+// addOperators adds the credentials of the operator. Their headers replace those of the
+// HealthCheck.
+func (q *query) addOperators(ctx context.Context, options *probe.Options) error {
+	credentials, headers, err := probe.ReadOwn(ctx, q.Reader, "--prometheus-credentials", q.PrometheusSecret)
+	if err != nil {
+		return err
+	}
+	options.Credentials, options.Headers = credentials, q.headers.Clone()
+	maps.Copy(options.Headers, headers)
+	return nil
 }
 
 // before returns what the same query says of the moment at which the last good release was
