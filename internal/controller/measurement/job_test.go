@@ -122,3 +122,16 @@ func TestJobThatFailsTwiceFailsTheReleaseAlsoAfterARestart(t *testing.T) {
 	s.Expect(s.List(s.Ctx, all, client.InNamespace(s.Namespace))).To(Succeed())
 	s.Expect(all.Items).To(HaveLen(2))
 }
+
+func TestJobHasNoIntervalAndNoSuccessThreshold(t *testing.T) {
+	s := open(t)
+	for field, change := range map[string]func(*v1alpha1.MeasuringSpec){
+		"interval":         func(m *v1alpha1.MeasuringSpec) { m.Interval = seconds(30) },
+		"successThreshold": func(m *v1alpha1.MeasuringSpec) { m.SuccessThreshold = 2 },
+	} {
+		check := tests(0)
+		check.Namespace = s.Namespace
+		change(&check.Spec.MeasuringSpec)
+		s.Expect(s.Create(s.Ctx, check)).To(MatchError(ContainSubstring("the class job has no interval and no successThreshold")), field)
+	}
+}

@@ -124,6 +124,9 @@ func TestPrometheusAnswers(t *testing.T) {
 		g.Expect(value(t, question("vector(1) / 0"))).To(Equal(new(math.Inf(1))))
 		g.Expect(value(t, question("no_such_metric"))).To(BeNil())
 	})
+	t.Run("a remark that is no warning", func(t *testing.T) {
+		NewWithT(t).Expect(value(t, question("sum(rate(age_minutes[5m])) * 0"))).To(Equal(new(0.0)), "Prometheus remarks that it may not be a counter")
+	})
 	t.Run("nothing from before the reset", func(t *testing.T) {
 		g := NewWithT(t)
 		q := atReset("old", time.Minute)
@@ -140,11 +143,12 @@ func TestPrometheusAnswers(t *testing.T) {
 		g.Expect(value(t, before("1.2.0"))).To(BeNil())
 	})
 	for query, want := range map[string]string{
-		"many":             "the query returns several series: aggregate them to one, for example with sum(…) or max(…)",
-		"old[5m]":          "the query returns a range of samples: use a function of it, for example max_over_time(…)",
-		"sum(":             "Prometheus answers 400 Bad Request (bad_data)",
-		`"text"`:           "the answer is not one of Prometheus: check its address, and that the query returns numbers",
-		"many * on() many": "Prometheus answers 422 Unprocessable Entity (execution)",
+		"many":                     "the query returns several series: aggregate them to one, for example with sum(…) or max(…)",
+		"old[5m]":                  "the query returns a range of samples: use a function of it, for example max_over_time(…)",
+		"quantile(2, age_minutes)": "the answer has warnings, so it may not be complete: run the query in Prometheus to see them",
+		"sum(":                     "Prometheus answers 400 Bad Request (bad_data)",
+		`"text"`:                   "the answer is not one of Prometheus: check its address, and that the query returns numbers",
+		"many * on() many":         "Prometheus answers 422 Unprocessable Entity (execution)",
 	} {
 		t.Run(query, func(t *testing.T) {
 			q := question(query)
