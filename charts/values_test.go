@@ -97,6 +97,7 @@ func TestReadmeListsEveryValueWithItsDefault(t *testing.T) {
 
 var needs = map[string]string{
 	"signingKeySecret":                 "clusterName=staging-eu",
+	"prometheusCredentials":            "prometheusAddress=http://prometheus:9090",
 	"deploymentCoordination.crd":       "deploymentCoordination.enabled=true",
 	"deploymentCoordination.admission": "deploymentCoordination.enabled=true",
 }
@@ -126,6 +127,7 @@ var settings = map[string]setting{
 	"trustedKeysSecret":                       {"trustedKeysSecret=keys", "- --trusted-keys-secret=keys"},
 	"healthDestinations":                      {"healthDestinations[0]=https://*.example.com", `- "--health-destinations=https://*.example.com"`},
 	"prometheusAddress":                       {"prometheusAddress=http://prometheus.monitoring.svc:9090", `- "--prometheus-address=http://prometheus.monitoring.svc:9090"`},
+	"prometheusCredentials":                   {"prometheusCredentials=mimir", "- --prometheus-credentials=mimir"},
 	"deploymentCoordination.enabled":          {"deploymentCoordination.enabled=true", "--controllers=*,deploymentcoordination"},
 	"deploymentCoordination.crd":              {"deploymentCoordination.crd=false", "!name: deploymentcoordinations.apps.containerinfra.nl"},
 	"deploymentCoordination.admission":        {"deploymentCoordination.admission=none", "!kind: MutatingAdmissionPolicy\n"},

@@ -88,6 +88,7 @@ var unseen = map[string][]string{
 		"it has no address yet",
 		"list the EndpointSlices of Service …",
 		"get Secret …",
+		"get the Secret of …",
 		"use the address of Prometheus: …",
 		"prepare the request: …",
 		"send the request: …",

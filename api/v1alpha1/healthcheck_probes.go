@@ -23,28 +23,9 @@ const (
 // of its namespace may send to what they measure.
 const HealthCredentialsLabel = "rollout-controller.kuberik.com/health-credentials"
 
-// RunPolicy defines when a HealthCheck is measured.
-//
-// +kubebuilder:validation:Enum=DuringBake;Always
-type RunPolicy string
-
-const (
-	// RunDuringBake measures while a promotion depends on the HealthCheck, and while the
-	// HealthCheck is Unhealthy.
-	RunDuringBake RunPolicy = "DuringBake"
-	// RunAlways measures all the time.
-	RunAlways RunPolicy = "Always"
-)
-
 // MeasuringSpec defines when something is measured, and how many measurements make a
 // verdict. It applies to the classes prometheus, http, job and object.
 type MeasuringSpec struct {
-	// run defines when the HealthCheck is measured. DuringBake measures while a promotion
-	// depends on it, and while it is Unhealthy. Always measures all the time. The default
-	// is DuringBake.
-	// +optional
-	Run RunPolicy `json:"run,omitempty"`
-
 	// enforce defines whether a bad result counts. With false, the HealthCheck is measured
 	// and shown, but is Healthy once it was measured; its message says what it would be.
 	// The default is true.
@@ -52,7 +33,7 @@ type MeasuringSpec struct {
 	Enforce *bool `json:"enforce,omitempty"`
 
 	// interval is the time from one measurement to the next, from 5s to 1h. The default is
-	// 30s. The class job has no default: without an interval it runs once per promotion.
+	// 30s. The class job has none: its Job runs once per promotion.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('1h')",message="must be from 5s to 1h"
@@ -68,7 +49,8 @@ type MeasuringSpec struct {
 
 	// delay is the time from the reset of the HealthCheck, when the release has been
 	// applied, to the first measurement, at most 1h. The default of the class prometheus
-	// is its window, but at least 1m. The default of the other classes is 0s.
+	// is its window, but at least 1m. The default of the class object is the interval, and
+	// of the other classes 0s.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) <= duration('1h')",message="must be at most 1h"
@@ -76,26 +58,20 @@ type MeasuringSpec struct {
 	Delay *metav1.Duration `json:"delay,omitempty"`
 
 	// failureThreshold is how many bad measurements in a row make the HealthCheck
-	// Unhealthy. The default is 3, and 1 for the classes job and object.
+	// Unhealthy. The default is 3, and 1 for the class job. For the class prometheus it is at
+	// least window / interval + 1: two of the measurements then see no error in common. For
+	// the class job, 2 runs a Job that failed once more.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	FailureThreshold int32 `json:"failureThreshold,omitempty"`
 
 	// successThreshold is how many good measurements in a row make the HealthCheck
-	// Healthy. The default is 1.
+	// Healthy. The default is 1. The class job has none: its Job completes once.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	SuccessThreshold int32 `json:"successThreshold,omitempty"`
-
-	// staleAfter is the time without any good or bad measurement after which the
-	// HealthCheck is Pending. It is at least the interval. The default is three intervals.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('24h')",message="must be from 5s to 24h"
-	// +optional
-	StaleAfter *metav1.Duration `json:"staleAfter,omitempty"`
 }
 
 // BaselinePolicy defines what a measurement is compared with.
@@ -106,8 +82,8 @@ type BaselinePolicy string
 const (
 	// BaselineNone compares with nothing.
 	BaselineNone BaselinePolicy = "None"
-	// BaselineBeforePromotion compares with the same query at the moment before the
-	// promotion.
+	// BaselineBeforePromotion compares with the same query for the release that succeeded
+	// last, at the moment when it was first left.
 	BaselineBeforePromotion BaselinePolicy = "BeforePromotion"
 )
 
@@ -154,21 +130,16 @@ type PrometheusSpec struct {
 	// +optional
 	Window *metav1.Duration `json:"window,omitempty"`
 
-	// range evaluates the query over a range of time. Without it, the query is evaluated
-	// at one instant.
-	// +optional
-	Range *PrometheusRange `json:"range,omitempty"`
-
 	// condition is a CEL expression of type bool. It is true if the measurement is good.
-	// Its variables are value, values, series, baseline, release and elapsed.
+	// Its variables are value, baseline, release and elapsed.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +required
 	Condition string `json:"condition"`
 
 	// baseline defines what the variable baseline of the condition contains. With
-	// BeforePromotion, it is the result of the same query for the release before, at the
-	// moment before the promotion. The default is None.
+	// BeforePromotion, it is the result of the same query for the newest earlier release
+	// that succeeded, at the moment when it was first left. The default is None.
 	// +optional
 	Baseline BaselinePolicy `json:"baseline,omitempty"`
 
@@ -177,24 +148,6 @@ type PrometheusSpec struct {
 	NoData NoDataPolicy `json:"noData,omitempty"`
 
 	RequestSpec `json:",inline"`
-}
-
-// PrometheusRange is the range of time over which a query is evaluated.
-type PrometheusRange struct {
-	// over is the length of the range. The range never begins before the first
-	// measurement after the reset may.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be from 1s to 24h"
-	// +required
-	Over metav1.Duration `json:"over"`
-
-	// step is the distance of two points. The range has at most 600 points.
-	// +kubebuilder:validation:Type=string
-	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="must be at least 1s"
-	// +required
-	Step metav1.Duration `json:"step"`
 }
 
 // ServiceReference names a port of a Service of the same namespace. The Service must have
@@ -301,12 +254,6 @@ type HTTPSpec struct {
 	// +optional
 	Condition string `json:"condition,omitempty"`
 
-	// measure is a CEL expression of a number, which is shown. It has the variables of the
-	// condition. The default is the latency in milliseconds.
-	// +kubebuilder:validation:MaxLength=2048
-	// +optional
-	Measure string `json:"measure,omitempty"`
-
 	// unreachable defines what it means if the destination refuses the connection, does
 	// not answer in time, or has no address. The default is Unhealthy.
 	// +optional
@@ -321,12 +268,6 @@ type JobSpec struct {
 	// it runs only for promotions.
 	// +required
 	CronJobRef ObjectName `json:"cronJobRef"`
-
-	// keep is how many finished Jobs are kept, from 1 to 10. The default is 3.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=10
-	// +optional
-	Keep int32 `json:"keep,omitempty"`
 }
 
 // ObjectSpec names objects of the same namespace whose status is judged.
@@ -479,6 +420,15 @@ type MeasuringStatus struct {
 	// +listType=atomic
 	// +optional
 	Measurements []Measurement `json:"measurements,omitempty"`
+
+	// good is how many measurements since the reset were good.
+	// +optional
+	Good int32 `json:"good,omitempty"`
+
+	// bad is how many measurements since the reset were bad. If these are more than a fifth
+	// at the end of a bake, and not fewer than failureThreshold, the release fails.
+	// +optional
+	Bad int32 `json:"bad,omitempty"`
 
 	// release is the release that the status is about. Other programs that write the
 	// status may set it too: then a result for another release proves nothing.

@@ -27,6 +27,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || has(self.class) && self.class == 'prometheus'",message="spec.prometheus needs the class prometheus"
 // +kubebuilder:validation:XValidation:rule="!has(self.http) || has(self.class) && self.class == 'http'",message="spec.http needs the class http"
 // +kubebuilder:validation:XValidation:rule="!has(self.job) || has(self.class) && self.class == 'job'",message="spec.job needs the class job"
+// +kubebuilder:validation:XValidation:rule="!has(self.job) || !has(self.interval) && !has(self.successThreshold)",message="the class job has no interval and no successThreshold: its Job runs once per promotion"
 // +kubebuilder:validation:XValidation:rule="!has(self.object) || has(self.class) && self.class == 'object'",message="spec.object needs the class object"
 type HealthCheckSpec struct {
 	// class defines which controller evaluates the HealthCheck. This controller evaluates

@@ -32,6 +32,7 @@ const protectedFor = time.Minute
 type probeOptions struct {
 	destinations texts
 	prometheus   string
+	credentials  string
 	concurrent   int
 
 	allowed destination.List
@@ -40,6 +41,7 @@ type probeOptions struct {
 func (o *probeOptions) bind(flags *flag.FlagSet) {
 	flags.Var(&o.destinations, "health-destinations", "A destination that HealthChecks may ask beyond the Services of their own namespace, as scheme://host[:port]; the host may begin with *. May be given several times.")
 	flags.StringVar(&o.prometheus, "prometheus-address", "", "The Prometheus of HealthChecks that name none, such as http://prometheus.monitoring.svc:9090; HealthChecks of every namespace may ask it.")
+	flags.StringVar(&o.credentials, "prometheus-credentials", "", "The Secret in the controller's own namespace with the credentials, certificates and headers for --prometheus-address. They are sent for HealthChecks that name no Prometheus, and nowhere else.")
 	flags.IntVar(&o.concurrent, "concurrent-probes", 16, "The number of HealthChecks that are measured at a time.")
 }
 
@@ -63,7 +65,12 @@ func (o *options) completeProbes(*flag.FlagSet) (err error) {
 	if p.allowed, err = destination.ParseList(p.destinations); err != nil {
 		return fmt.Errorf("--health-destinations: %w", err)
 	}
-	if p.prometheus == "" {
+	switch {
+	case p.credentials != "" && p.prometheus == "":
+		return fmt.Errorf("--prometheus-credentials needs --prometheus-address, which says where they are sent")
+	case p.credentials != "" && o.namespace == "":
+		return fmt.Errorf("--prometheus-credentials needs the environment variable %s, which says in which namespace the Secret is", runtimeNamespace)
+	case p.prometheus == "":
 		return nil
 	}
 	if p.allowed, err = p.allowed.With(p.prometheus); err != nil {
@@ -95,7 +102,7 @@ func (w wiring) registerMeasurements(ctx context.Context) error {
 			Guard: destination.Guard{
 				Protected: destination.ProtectedIn(w.GetAPIReader()).Every(protectedFor, clock.RealClock{}), AllowLoopback: allowLoopback,
 			},
-			Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, Reader: w.GetAPIReader(), Clock: clock.RealClock{},
+			Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.GetAPIReader(), Clock: clock.RealClock{},
 			Objects: &object.Reader{Objects: objects, Mapper: w.GetRESTMapper(), Now: time.Now},
 			Jobs:    &job.Runner{Reader: w.GetAPIReader(), Writer: w.GetClient()},
 		},

@@ -4,6 +4,7 @@ package lint
 
 import (
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 
@@ -16,28 +17,45 @@ import (
 // checkMeasurable finds HealthChecks that the controller would measure, and cannot. It
 // does not know what the operator allows, nor which Services and Secrets there are.
 func checkMeasurable(r *report) {
-	for _, o := range r.byKind[healthCheckKind] {
-		check := &v1alpha1.HealthCheck{}
-		switch {
-		case o.isUnknown("spec"):
-			r.skip(at{o, []string{"spec"}}, "it has variables whose values are not known")
-		case len(o.problems) > 0 || o.decode(o.fields("spec"), &check.Spec) != nil || !check.IsMeasured():
-		default:
-			if problem := problemOf(&check.Spec); problem.Text != "" {
-				r.find(at{o, strings.Split(problem.Field, ".")},
-					fmt.Sprintf("%s cannot be measured, and holds automatic promotions: %s", o, problem.Text), "correct the field")
+	for o, check := range r.measured() {
+		if problem := problemOf(check); problem.Text != "" {
+			r.find(at{o, strings.Split(problem.Field, ".")},
+				fmt.Sprintf("%s cannot be measured, and holds automatic promotions: %s", o, problem.Text), "correct the field")
+		}
+	}
+}
+
+// checkOverlap finds HealthChecks that a single moment of errors makes Unhealthy.
+func checkOverlap(r *report) {
+	for o, check := range r.measured() {
+		if problem := measure.SpecOf(check).Overlaps(); problem != "" {
+			r.find(at{o, []string{"spec", "failureThreshold"}}, fmt.Sprintf("%s: %s", o, problem), "leave the field out: its default follows from window and interval")
+		}
+	}
+}
+
+// measured returns the HealthChecks that are measured, as far as their specs are known.
+func (r *report) measured() iter.Seq2[*object, *v1alpha1.HealthCheck] {
+	return func(yield func(*object, *v1alpha1.HealthCheck) bool) {
+		for _, o := range r.byKind[healthCheckKind] {
+			check := &v1alpha1.HealthCheck{}
+			switch {
+			case o.isUnknown("spec"):
+				r.skip(at{o, []string{"spec"}}, "it has variables whose values are not known")
+			case len(o.problems) > 0 || o.decode(o.fields("spec"), &check.Spec) != nil || !check.IsMeasured():
+			case !yield(o, check):
+				return
 			}
 		}
 	}
 }
 
 // problemOf returns why a HealthCheck cannot be measured as it is, if it cannot.
-func problemOf(spec *v1alpha1.HealthCheckSpec) measure.Problem {
-	blocks := measure.BlocksOf(*spec)
-	if problem := measure.ProblemOf(measure.NewSpec(*spec.Class, spec.MeasuringSpec, blocks), blocks); problem.Text != "" {
+func problemOf(check *v1alpha1.HealthCheck) measure.Problem {
+	if problem := measure.ProblemOf(measure.SpecOf(check), measure.BlocksOf(check.Spec)); problem.Text != "" {
 		return problem
 	}
-	for _, compiled := range compile(spec) {
+	for _, compiled := range compile(&check.Spec) {
 		if compiled.err != nil {
 			return measure.Problem{Field: compiled.field, Text: compiled.err.Error()}
 		}
@@ -85,12 +103,7 @@ func compileHTTP(spec *v1alpha1.HTTPSpec) []compiled {
 		all = append(all, compiled{url, err})
 	}
 	_, err := condition.HTTP(spec.Condition)
-	all = append(all, compiled{"spec.http.condition", err})
-	if spec.Measure != "" {
-		_, err = condition.HTTPMeasure(spec.Measure)
-		all = append(all, compiled{"spec.http.measure", err})
-	}
-	return all
+	return append(all, compiled{"spec.http.condition", err})
 }
 
 func compileObject(spec *v1alpha1.ObjectSpec) []compiled {

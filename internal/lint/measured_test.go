@@ -34,15 +34,9 @@ func TestHealthCheckThatCannotBeMeasuredIsFoundAtItsField(t *testing.T) {
   prometheus:
     query: errors
     condition: valu <= 0.01`},
-		"a range with too many points": {line: 7, want: "use a longer step", spec: `
-  class: prometheus
-  prometheus:
-    range: {over: 1h, step: 1s}
-    query: errors
-    condition: value <= 0.01`},
 		"a request": {spec: `
   class: http
-  http: {service: {name: shop, path: '/status?expect=$(version)'}, condition: json.version == release.tag, measure: json.depth}`},
+  http: {service: {name: shop, path: '/status?expect=$(version)'}, condition: json.version == release.tag}`},
 		"a request without a condition": {spec: `
   class: http
   http: {service: {name: shop}}`},
@@ -50,20 +44,6 @@ func TestHealthCheckThatCannotBeMeasuredIsFoundAtItsField(t *testing.T) {
   class: http
   http:
     url: https://$(rollout).example.com`},
-		"a measure that is a text": {line: 8, want: "its result is string, and must be a number", spec: `
-  class: http
-  http:
-    service: {name: shop}
-    measure: body`},
-		"times that do not fit together": {line: 7, want: "must be at least the interval, which is 1m", spec: `
-  class: http
-  interval: 1m
-  staleAfter: 30s
-  http: {service: {name: shop}}`},
-		"a Job that runs once, and must succeed twice": {line: 6, want: "set spec.interval", spec: `
-  class: job
-  successThreshold: 2
-  job: {cronJobRef: {name: tests}}`},
 		"an expression about an object": {line: 10, want: "Syntax error", spec: `
   class: object
   object:

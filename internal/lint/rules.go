@@ -58,6 +58,7 @@ var rules = []checkedRule{
 	{Rule: Rule{"R310", SeverityWarning, "A Rollout never reports a failure, although it is meant to."}, check: checkReporting},
 	{Rule: Rule{"R311", SeverityWarning, "A quarantine holds nothing."}, check: checkUselessQuarantines},
 	{Rule: Rule{"R312", SeverityWarning, "Several Rollouts deploy by one object, and one is to go back by itself."}, check: checkShared},
+	{Rule: Rule{"R313", SeverityWarning, "A HealthCheck counts the same errors more than once."}, check: checkOverlap},
 	{Rule: Rule{"R401", SeverityError, "A time zone, a date or a selector cannot be evaluated."}, check: checkEvaluation},
 	{Rule: Rule{"R402", SeverityWarning, "A schedule selects nothing, or is over."}, check: checkUselessSchedules},
 	{Rule: Rule{"R403", SeverityWarning, "The schedules of a Rollout are never open together in the next 366 days."}, check: checkNeverOpen},

@@ -3,6 +3,7 @@
 package show
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,12 @@ func Measured(c measured.Check, now time.Time, zone *time.Location) []string {
 	all := []string{Clean(subject(c))}
 	if c.Problem != "" && !strings.Contains(c.Message, c.Problem) {
 		all = append(all, Clean("cannot be measured: "+c.Problem))
+	}
+	if c.Bad > 0 {
+		all = append(all, fmt.Sprintf("%d of %d measurements since the reset were bad", c.Bad, c.Good+c.Bad))
+	}
+	if c.Note != "" {
+		all = append(all, Clean(c.Note))
 	}
 	all = append(all, measurements(c, zone).lines()...)
 	return append(all, Clean(plan(c, now, zone)))

@@ -76,6 +76,9 @@ control-plane: controller-manager
 {{- with .Values.prometheusAddress }}
 - {{ printf "--prometheus-address=%s" . | quote }}
 {{- end }}
+{{- with .Values.prometheusCredentials }}
+- --prometheus-credentials={{ . }}
+{{- end }}
 {{- if .Values.deploymentCoordination.enabled }}
 - --controllers=*,deploymentcoordination
 {{- end }}

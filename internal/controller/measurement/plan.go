@@ -22,9 +22,8 @@ type decision struct {
 	found   string
 	count   measure.Count
 	began   time.Time
-	decided int
 	query   string
-	subject *subject
+	release *v1alpha1.MeasuredRelease
 	next    activity.Next
 	verdict measure.Verdict
 }
@@ -82,12 +81,12 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 		r.Pool.Drop(key)
 		return
 	}
-	about, probe, era, taken := subject.measured(s), s.probe, s.era, s.taken
+	about, probe, era, taken, release := subject.measured(s), s.probe, s.era, s.taken, subject.release()
 	r.Pool.Schedule(key, probe.Destination, d.next.At, func(ctx context.Context) func() {
 		if s.isOutdated(taken) {
 			return nil
 		}
-		measured := result{probe.Measure(ctx, about, r.Now()), era}
+		measured := result{probe.Measure(ctx, about, r.Now()), era, release}
 		return func() {
 			s.deliver(measured)
 			r.wake(key)
@@ -97,16 +96,14 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 
 // measured returns what a probe needs to know of the subject.
 func (s *subject) measured(known *state) probing.Subject {
-	about := probing.Subject{Reset: known.reset, Number: known.decided}
+	about := probing.Subject{Reset: known.reset, Number: known.count.Totals().Sum()}
 	if s.rollout != nil {
 		about.Rollout, about.RolloutUID = s.rollout.Name, s.rollout.UID
+		about.Before, about.LeftAt = lastGood(s.rollout.Status.History)
 	}
 	if entry := s.entry(); entry != nil {
-		about.Release, about.PromotedAt = entry.Version, entry.Timestamp.Time
+		about.Release = entry.Version
 		about.Entry, about.Retry = ptr.Deref(entry.ID, 0), promotion.PromotionID(entry)
-	}
-	if before := s.before(); before != nil {
-		about.Before = before.Version
 	}
 	return about
 }

@@ -99,22 +99,16 @@ func TestTwoResetsWithinASecondAreTwo(t *testing.T) {
 
 // A reset may stay incomplete for some time, if the controller of the Rollout ends in between.
 func TestNothingIsMeasuredDuringAReset(t *testing.T) {
-	always := errorRate().Obj()
-	always.Name, always.Spec.Run = "always", v1alpha1.RunAlways
-	s := open(t, rollout("shop"), errorRate().Obj(), always)
-	for _, check := range []string{"errors", "always"} {
-		s.ChangeStatus(fixture.MakeHealthCheck(check).Obj(), func(o client.Object) { o.(*v1alpha1.HealthCheck).Status.Status = unhealthy })
-		s.rest(check)
-	}
-	s.Expect(s.planned()).To(Equal(2))
-	for _, check := range []string{"errors", "always"} {
-		s.mark(check, "shop", func(e *v1alpha1.DeploymentHistoryEntry) string { return promotion.BegunMark(e, nil) })
-		s.rest(check)
-	}
-	s.Expect(s.planned()).To(Equal(1), "only the one that is always measured")
+	s := open(t, rollout("shop"), errorRate().Obj())
+	s.ChangeStatus(errorRate().Obj(), func(o client.Object) { o.(*v1alpha1.HealthCheck).Status.Status = unhealthy })
+	s.rest("errors")
+	s.Expect(s.planned()).To(Equal(1))
+	s.mark("errors", "shop", func(e *v1alpha1.DeploymentHistoryEntry) string { return promotion.BegunMark(e, nil) })
+	s.rest("errors")
+	s.Expect(s.planned()).To(BeZero())
 	s.ends("shop", v1alpha1.BakeFailed)
 	s.rest("errors")
-	s.Expect(s.planned()).To(Equal(2), "nobody completes the reset any more")
+	s.Expect(s.planned()).To(Equal(1), "nobody completes the reset any more")
 }
 
 func TestMeasurementSurvivesAChangeThatIsNoReset(t *testing.T) {

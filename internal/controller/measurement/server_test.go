@@ -55,6 +55,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("X-Marker", marker)
+	w.Header()["Date"] = nil // the clock of the test is another one
 	switch {
 	case r.URL.Path != "/api/v1/query":
 		w.WriteHeader(status)
@@ -63,7 +64,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(status)
 		_, _ = fmt.Fprintf(w, `{"status":"error","errorType":"execution","error":%q}`, marker)
 	default:
-		_, _ = fmt.Fprintf(w, `{"status":"success","warnings":[%q],"data":{"resultType":"vector","result":[%s]}}`, marker, value)
+		_, _ = fmt.Fprintf(w, `{"status":"success","infos":[%q],"data":{"resultType":"vector","result":[%s]}}`, marker, value)
 	}
 }
 

@@ -59,7 +59,7 @@ func TestCheckOfARolloutOfAnotherShardSaysSo(t *testing.T) {
 	s := openShards(t, errorRate().Obj())
 	s.reset("errors", "cart")
 	s.unlabelled()
-	s.says("errors", s.elsewhere()+": label both for the same instance, or set run: Always")
+	s.says("errors", s.elsewhere()+": label both for the same instance")
 	status, _ := s.status("errors")
 	s.Expect(status).To(Equal(pending))
 	s.Expect(s.problem("errors")).To(BeEmpty(), "it holds no promotion back")
@@ -77,28 +77,12 @@ func TestCheckOfARolloutOfAnotherShardSaysSo(t *testing.T) {
 	s.Expect(status).To(Equal(healthy), "the verdict stands until the next reset")
 }
 
-func TestCheckOfARolloutOfAnotherShardIsMeasuredWithRunAlways(t *testing.T) {
-	check := errorRate().Obj()
-	check.Spec.Run = v1alpha1.RunAlways
-	s := openShards(t, check)
-	s.reset("errors", "cart")
-	reset := s.clock.Now()
-	s.clock.Step(time.Second)
-	s.unlabelled()
-	s.becomes("errors", healthy)
-	got := s.check("errors").Status
-	s.Expect(got.Measurements).NotTo(BeEmpty())
-	s.Expect(got.Measurements[len(got.Measurements)-1].At.Time).To(BeTemporally(">=", reset.Add(delay)), "not before the delay")
-	s.Expect(got.Release).To(BeNil(), "it is not known here")
-}
-
 func TestCheckThatNeedsTheReleaseOfAnotherShardSaysSo(t *testing.T) {
 	check := perRelease()
-	check.Spec.Run = v1alpha1.RunAlways
 	s := openShards(t, check)
 	s.reset("errors", "cart")
 	s.unlabelled()
-	s.says("errors", s.elsewhere()+", whose release it needs: label both for the same instance")
+	s.says("errors", s.elsewhere()+": label both for the same instance")
 	s.Eventually(s.planned, 10*time.Second).Should(BeZero())
 
 	s.Remove(&v1alpha1.Rollout{}, "cart")

@@ -57,10 +57,10 @@ type state struct {
 	reset time.Time // when it was reset last
 	count measure.Count
 	query string
-	found string    // the problem that the last measurement has found
-	began time.Time // when the last measurement since the reset began
-	// decided is how many measurements since the reset were good or bad.
-	decided int
+	// release is what the last measurement was about.
+	release *v1alpha1.MeasuredRelease
+	found   string    // the problem that the last measurement has found
+	began   time.Time // when the last measurement since the reset began
 	wrote   time.Time // when the status was written last
 	// era counts the starts. What was measured in an earlier one does not count.
 	era int
@@ -75,10 +75,11 @@ type state struct {
 	delivered, taken int
 }
 
-// result is a measurement, and the era in which it was planned.
+// result is a measurement, the era in which it was planned, and the release that it is about.
 type result struct {
 	probing.Result
-	era int
+	era     int
+	release *v1alpha1.MeasuredRelease
 }
 
 // see takes in what has changed in a HealthCheck: its spec, or that it was reset.
@@ -116,10 +117,13 @@ func (s *state) seeReset(check *v1alpha1.HealthCheck, now time.Time) {
 func (s *state) start(why measure.Start, check *v1alpha1.HealthCheck, now time.Time) {
 	status := &check.Status
 	stored := measure.Stored{Status: status.Status, Measurements: status.Measurements}
+	if !check.IsClass(v1alpha1.HealthCheckClassJob) { // whose Jobs are found again, one after the other
+		stored.Totals = measure.Totals{Good: int(status.Good), Bad: int(status.Bad)}
+	}
 	if status.Message != nil {
 		stored.Message = *status.Message
 	}
-	s.count, s.began, s.decided, s.found = measure.NewCount(why, stored, now), time.Time{}, 0, ""
+	s.count, s.began, s.found = measure.NewCount(why, stored, now), time.Time{}, ""
 	s.era++
 	if why == measure.AfterRestart {
 		s.reset = afterReset(status)
@@ -178,13 +182,13 @@ func (s *state) problemNow(subject *subject) string {
 // found is forgotten when nothing is measured any more: nobody would notice its end, and
 // it would hold promotions back forever.
 func (s *state) advance(check *v1alpha1.HealthCheck, subject *subject, now time.Time) decision {
-	d := decision{problem: s.problemNow(subject), count: s.count, began: s.began, decided: s.decided, query: s.query, found: s.found, subject: subject}
+	d := decision{problem: s.problemNow(subject), count: s.count, began: s.began, query: s.query, found: s.found, release: s.release}
 	if r := s.take(); r != nil && d.problem == "" {
 		d.add(r, s.probe.Spec)
 	}
 	d.next = activity.Decide(activity.Input{
 		UID: check.UID, Spec: s.probe.Spec, Problem: d.problem, Found: d.found != "", Status: check.Status.Status,
-		Promotion: subject.promotion, Elsewhere: subject.elsewhere, UsesRelease: s.probe.UsesRelease, Reset: s.reset, Last: d.count.LastMeasured(), Decided: d.count.Decided(), Known: s.known,
+		Promotion: subject.promotion, Elsewhere: subject.elsewhere, UsesRelease: s.probe.UsesRelease, Reset: s.reset, Last: d.count.LastMeasured(), Ended: d.count.Ended(s.probe.Spec), Known: s.known,
 	}).After(s.tried)
 	if d.next.At.IsZero() {
 		d.found = ""
@@ -194,16 +198,13 @@ func (s *state) advance(check *v1alpha1.HealthCheck, subject *subject, now time.
 }
 
 // add takes in a measurement.
-func (d *decision) add(r *probing.Result, spec measure.Spec) {
-	d.count, d.began, d.query, d.found = d.count.Add(r.Measurement, spec), r.At, r.Query, r.Problem
-	if r.Measurement.Result == v1alpha1.MeasurementGood || r.Measurement.Result == v1alpha1.MeasurementBad {
-		d.decided++
-	}
+func (d *decision) add(r *result, spec measure.Spec) {
+	d.count, d.began, d.query, d.found, d.release = d.count.Add(r.Measurement, spec), r.At, r.Query, r.Problem, r.release
 }
 
 // accept makes a decision what is known.
 func (s *state) accept(d decision) {
-	s.count, s.began, s.decided, s.query, s.found = d.count, d.began, d.decided, d.query, d.found
+	s.count, s.began, s.query, s.found, s.release = d.count, d.began, d.query, d.found, d.release
 }
 
 func (s *state) deliver(r result) {
@@ -224,7 +225,7 @@ func (s *state) isOutdated(taken int) bool {
 
 // take returns the last measurement; nil if there is none, or if the HealthCheck was reset
 // or changed while it was under way: then it may be about the release before.
-func (s *state) take() *probing.Result {
+func (s *state) take() *result {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := s.result
@@ -235,5 +236,5 @@ func (s *state) take() *probing.Result {
 	if s.tried = r.At; r.era != s.era {
 		return nil
 	}
-	return &r.Result
+	return r
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -79,10 +80,15 @@ func (d decision) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.He
 		next.LastErrorTime = at
 	}
 	if !d.began.IsZero() {
-		next.Measurements, next.Query, next.Release = d.count.Measurements(), d.query, d.subject.release()
+		next.Measurements, next.Query, next.Release = d.count.Measurements(), d.query, d.release
+		totals := d.count.Totals()
+		next.Good, next.Bad = asCount(totals.Good), asCount(totals.Bad)
 	}
 	return next
 }
+
+// asCount returns a number as the API has it.
+func asCount(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
 // isNews reports whether the message of the verdict is worth a write: that nothing was
 // measured yet is not, unless there is a reason, or was one.

@@ -5,6 +5,7 @@ package measurement
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -146,10 +147,14 @@ func (s *subject) entry() *v1alpha1.DeploymentHistoryEntry {
 	return s.rollout.Current()
 }
 
-// before returns the promotion before the current one; nil if there is none.
-func (s *subject) before() *v1alpha1.DeploymentHistoryEntry {
-	if s.rollout == nil || len(s.rollout.Status.History) < 2 {
-		return nil
+// lastGood returns the newest release below the current entry of a history that succeeded,
+// and when it was first left. Both are empty if there is none. What failed since is no
+// measure for what follows it.
+func lastGood(history []v1alpha1.DeploymentHistoryEntry) (release v1alpha1.VersionInfo, leftAt time.Time) {
+	for i := 1; i < len(history); i++ {
+		if history[i].State() == v1alpha1.BakeSucceeded {
+			return history[i].Version, history[i-1].Timestamp.Time
+		}
 	}
-	return &s.rollout.Status.History[1]
+	return v1alpha1.VersionInfo{}, time.Time{}
 }

@@ -70,8 +70,9 @@ type Input struct {
 	Reset time.Time
 	// Last is when the newest measurement since the reset began; zero if there is none.
 	Last time.Time
-	// Decided is true if a measurement since the reset was good or bad.
-	Decided bool
+	// Ended is true if the measurements since the reset are enough for a verdict: a Job need
+	// not run again.
+	Ended bool
 	// Known is when this process saw the HealthCheck first. After a restart, measurements
 	// that are due are shifted from then on.
 	Known time.Time
@@ -96,12 +97,12 @@ func Decide(in Input) Next {
 	switch {
 	case in.Problem != "":
 		return never("is not measured, because it cannot be measured as it is")
-	case in.Promotion == Resetting && !in.Spec.Always:
+	case in.Promotion == Resetting:
 		return never("is not measured before its reset is complete")
 	case in.Promotion == Running:
 		return in.duringPromotion()
 	case in.Elsewhere != "" && in.UsesRelease:
-		return in.elsewhere(", whose release it needs: label both for the same instance")
+		return in.elsewhere()
 	}
 	return in.withoutPromotion()
 }
@@ -112,14 +113,12 @@ func (in Input) withoutPromotion() Next {
 	switch {
 	case in.Spec.Once():
 		return never("is not measured, because its Job runs once per promotion, and none is running")
-	case in.Spec.Always:
-		return in.first(in.every(in.Spec.Interval, "is always measured"))
 	case in.Status == v1alpha1.HealthStatusUnhealthy:
 		return in.every(max(in.Spec.Interval, slowest), "is measured until it is Healthy")
 	case in.Found && in.Spec.Enforced:
 		return in.every(max(in.Spec.Interval, slowest), "is measured until it can be")
 	case in.Elsewhere != "":
-		return in.elsewhere(": label both for the same instance, or set run: Always")
+		return in.elsewhere()
 	}
 	return never("is not measured, because no promotion depends on it")
 }
@@ -128,15 +127,15 @@ func never(reason string) Next { return Next{Reason: reason} }
 
 // elsewhere says that another instance acts for the Rollout. Only that one knows when a
 // promotion runs, and of which release.
-func (in Input) elsewhere(remedy string) Next {
-	obstacle := "another instance of the controller acts for Rollout " + in.Elsewhere + remedy
+func (in Input) elsewhere() Next {
+	obstacle := "another instance of the controller acts for Rollout " + in.Elsewhere + ": label both for the same instance"
 	return Next{Obstacle: obstacle, Reason: "is not measured, because " + obstacle}
 }
 
 // duringPromotion returns when a HealthCheck is measured that a promotion depends on.
 func (in Input) duringPromotion() Next {
 	const reason = "is measured while a promotion depends on it"
-	if in.Spec.Once() && in.Decided {
+	if in.Spec.Once() && in.Ended {
 		return never("was measured for this promotion")
 	}
 	return in.first(in.every(in.pace(), reason))

@@ -37,8 +37,6 @@ func spec(change func(*measure.Spec)) measure.Spec {
 	return s
 }
 
-func always(s *measure.Spec) { s.Always = true }
-
 func once(s *measure.Spec) { s.Interval, s.Delay = 0, 0 }
 
 func TestDecide(t *testing.T) {
@@ -46,8 +44,7 @@ func TestDecide(t *testing.T) {
 		every30s = "is measured while a promotion depends on it, every 30s"
 		rest     = "is not measured, because no promotion depends on it"
 
-		elsewhere = "another instance of the controller acts for Rollout shop/cart"
-		orAlways  = ": label both for the same instance, or set run: Always"
+		elsewhere = "another instance of the controller acts for Rollout shop/cart: label both for the same instance"
 	)
 	last := reset.Add(10 * time.Minute)
 	for name, tt := range map[string]struct {
@@ -68,12 +65,6 @@ func TestDecide(t *testing.T) {
 		"at rest, with a problem that a measurement has found": {nil, activity.Input{Status: pending, Last: last, Found: true}, activity.Next{
 			At: last.Add(time.Minute), Pace: time.Minute, Reason: "is measured until it can be, every 1m",
 		}},
-		"always": {always, activity.Input{Status: healthy, Last: last}, activity.Next{
-			At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: "is always measured, every 30s",
-		}},
-		"always, and never before": {always, activity.Input{}, activity.Next{
-			At: started.Add(shift), Pace: 30 * time.Second, Reason: "is always measured, every 30s",
-		}},
 		"after the reset": {nil, activity.Input{Promotion: activity.Running, Reset: reset, Status: pending}, activity.Next{
 			At: reset.Add(time.Minute + shift), Pace: 30 * time.Second, Reason: every30s + ", from 1m after its reset on",
 		}},
@@ -92,35 +83,23 @@ func TestDecide(t *testing.T) {
 			At: started.Add(shift), Pace: 30 * time.Second, Reason: every30s + ", from 1m after its reset on",
 		}},
 		"during the reset": {nil, activity.Input{Promotion: activity.Resetting, Status: unhealthy}, activity.Next{Reason: "is not measured before its reset is complete"}},
-		"during the reset, and always": {always, activity.Input{Promotion: activity.Resetting, Status: unhealthy, Last: last, Reset: reset}, activity.Next{
-			At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: "is always measured, every 30s",
-		}},
-		"a problem": {always, activity.Input{Promotion: activity.Running, Problem: "x"}, activity.Next{Reason: "is not measured, because it cannot be measured as it is"}},
+		"a problem":        {nil, activity.Input{Promotion: activity.Running, Problem: "x"}, activity.Next{Reason: "is not measured, because it cannot be measured as it is"}},
 		"a Rollout of another instance": {nil, activity.Input{Elsewhere: "shop/cart", Status: pending, Reset: reset}, activity.Next{
-			Obstacle: elsewhere + orAlways, Reason: "is not measured, because " + elsewhere + orAlways,
-		}},
-		"another instance, and always": {always, activity.Input{Elsewhere: "shop/cart", Last: last}, activity.Next{At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: "is always measured, every 30s"}},
-		"another instance, and always, after the reset": {always, activity.Input{Elsewhere: "shop/cart", Reset: reset}, activity.Next{
-			At: reset.Add(time.Minute + shift), Pace: 30 * time.Second, Reason: "is always measured, every 30s, from 1m after its reset on",
+			Obstacle: elsewhere, Reason: "is not measured, because " + elsewhere,
 		}},
 		"another instance, and Unhealthy": {nil, activity.Input{Elsewhere: "shop/cart", Status: unhealthy, Last: last}, activity.Next{
 			At: last.Add(time.Minute), Pace: time.Minute, Reason: "is measured until it is Healthy, every 1m",
 		}},
-		"another instance, of whose release the result depends": {always, activity.Input{Elsewhere: "shop/cart", UsesRelease: true, Status: unhealthy, Last: last}, activity.Next{
-			Obstacle: elsewhere + ", whose release it needs: label both for the same instance", Reason: "is not measured, because " + elsewhere + ", whose release it needs: label both for the same instance",
+		"another instance, of whose release the result depends": {nil, activity.Input{Elsewhere: "shop/cart", UsesRelease: true, Status: unhealthy, Last: last}, activity.Next{
+			Obstacle: elsewhere, Reason: "is not measured, because " + elsewhere,
 		}},
 		"another instance, and a promotion of this one": {nil, activity.Input{Promotion: activity.Running, Elsewhere: "shop/cart", Reset: reset, Last: last, Status: healthy}, activity.Next{
 			At: last.Add(30 * time.Second), Pace: 30 * time.Second, Reason: every30s,
 		}},
 		"a Job that runs once":       {once, activity.Input{Promotion: activity.Running, Reset: reset}, activity.Next{At: reset.Add(shift), Pace: 10 * time.Second, Reason: "is measured while a promotion depends on it, every 10s"}},
 		"a Job that is running":      {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last}, activity.Next{At: last.Add(10 * time.Second), Pace: 10 * time.Second, Reason: "is measured while a promotion depends on it, every 10s"}},
-		"a Job that has ended":       {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last, Decided: true, Status: unhealthy}, activity.Next{Reason: "was measured for this promotion"}},
-		"a Job that failed, at rest": {once, activity.Input{Last: last, Decided: true, Status: unhealthy}, activity.Next{Reason: "is not measured, because its Job runs once per promotion, and none is running"}},
-		"a Job that is always measured": {
-			func(s *measure.Spec) { once(s); always(s) },
-			activity.Input{Last: last},
-			activity.Next{Reason: "is not measured, because its Job runs once per promotion, and none is running"},
-		},
+		"a Job that has ended":       {once, activity.Input{Promotion: activity.Running, Reset: reset, Last: last, Ended: true, Status: unhealthy}, activity.Next{Reason: "was measured for this promotion"}},
+		"a Job that failed, at rest": {once, activity.Input{Last: last, Ended: true, Status: unhealthy}, activity.Next{Reason: "is not measured, because its Job runs once per promotion, and none is running"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt.in.UID, tt.in.Known, tt.in.Spec = "a", started, spec(tt.spec)

@@ -8,6 +8,7 @@
 //	environment.go  the dialect, and the variables of each class
 //	prometheus.go   the values of the variables of the class prometheus
 //	http.go         the values of the variables of the class http
+//	numbers.go      what to write in place of a whole number
 //	object.go       expressions about an object, and the work for several objects
 //	budget.go       the limit of the work of one evaluation
 //	words.go        what is wrong with an expression, without text of others
@@ -18,6 +19,7 @@ package condition
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,7 +27,6 @@ import (
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
-	"github.com/google/cel-go/common/types"
 )
 
 const (
@@ -58,7 +59,7 @@ type Expression struct {
 // Prometheus compiles spec.prometheus.condition. An error is a problem of the HealthCheck:
 // it begins with the name of the field.
 func Prometheus(source string) (*Expression, error) {
-	return compile(prometheusDialect, "spec.prometheus.condition", source, truth)
+	return compile(prometheusDialect, "spec.prometheus.condition", source)
 }
 
 // HTTP compiles spec.http.condition; DefaultHTTP takes the place of an empty one. An error
@@ -67,16 +68,10 @@ func HTTP(source string) (*Expression, error) {
 	if source == "" {
 		source = DefaultHTTP
 	}
-	return compile(httpDialect, "spec.http.condition", source, truth)
+	return compile(httpDialect, "spec.http.condition", source)
 }
 
-// HTTPMeasure compiles spec.http.measure, which must not be empty. An error is a problem of
-// the HealthCheck: it begins with the name of the field.
-func HTTPMeasure(source string) (*Expression, error) {
-	return compile(httpDialect, "spec.http.measure", source, number)
-}
-
-func compile(dialect *dialect, field, source string, want resultType) (*Expression, error) {
+func compile(dialect *dialect, field, source string) (*Expression, error) {
 	switch n := utf8.RuneCountInString(source); {
 	case n == 0:
 		return nil, fmt.Errorf("%s: it is empty", field)
@@ -87,8 +82,10 @@ func compile(dialect *dialect, field, source string, want resultType) (*Expressi
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
-	if got := checked.OutputType(); !want.accepts(got) {
-		return nil, fmt.Errorf("%s: its result is %s, and must be %s", field, got, want.name)
+	// A value of a JSON document has no type when the expression is compiled, and is checked
+	// when it is evaluated.
+	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) && !got.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%s: its result is %s, and must be true or false", field, got)
 	}
 	e := &Expression{source: source, dialect: dialect, checked: checked, uses: identifiers(checked)}
 	if name := unknownReleaseField(checked); name != "" {
@@ -107,10 +104,14 @@ func check(env *cel.Env, source string) (*cel.Ast, error) {
 		return nil, refusal(fmt.Sprintf("its lists, maps and macros contain each other more than %d times", deepest))
 	}
 	checked, issues := env.Check(parsed)
-	if issues.Err() != nil {
-		return nil, firstOf(issues)
+	if issues.Err() == nil {
+		return checked, nil
 	}
-	return checked, nil
+	err := firstOf(issues)
+	if remedy := withDoubles(env, parsed, source, issues.Errors()[0].ExprID); remedy != "" {
+		err = refusal(err.Error() + ": " + remedy)
+	}
+	return nil, err
 }
 
 // depth returns how many nodes contain each other that add to the type of a value.
@@ -134,7 +135,7 @@ func (e *Expression) String() string { return e.source }
 // was measured before the promotion.
 func (e *Expression) UsesRelease() bool { return e.uses["release"] || e.uses["baseline"] }
 
-// Variables are the values of the variables of a class: Samples or Response.
+// Variables are the values of the variables of a class: a Sample or a Response.
 type Variables interface {
 	// values returns the variables by name, or an error if they are too large.
 	values() (map[string]any, error)
@@ -147,29 +148,15 @@ func (e *Expression) Holds(ctx context.Context, in Variables) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	holds, ok := result.(bool)
-	if !ok {
-		return false, fmt.Errorf("the result is not %s", truth.name)
-	}
-	return holds, nil
+	return asTruth(result)
 }
 
-// Number returns the number that the expression measures. An error means that there is
-// none. It contains no text of another server.
-func (e *Expression) Number(ctx context.Context, in Variables) (float64, error) {
-	result, err := e.evaluate(ctx, in)
-	if err != nil {
-		return 0, err
+func asTruth(result any) (bool, error) {
+	holds, ok := result.(bool)
+	if !ok {
+		return false, errors.New("the result is not true or false")
 	}
-	switch n := result.(type) {
-	case float64:
-		return n, nil
-	case int64:
-		return float64(n), nil
-	case uint64:
-		return float64(n), nil
-	}
-	return 0, fmt.Errorf("the result is not %s", number.name)
+	return holds, nil
 }
 
 func (e *Expression) evaluate(ctx context.Context, in Variables) (any, error) {
@@ -194,27 +181,6 @@ func (e *Expression) run(ctx context.Context, values map[string]any, budget *bud
 		return nil, e.inWords(err)
 	}
 	return result.Value(), nil
-}
-
-// resultType is what the result of an expression must be. A value of a JSON document has no
-// type when the expression is compiled, and is checked when it is evaluated.
-type resultType struct {
-	name  string
-	types []*types.Type
-}
-
-var (
-	truth  = resultType{"true or false", []*types.Type{cel.BoolType}}
-	number = resultType{"a number", []*types.Type{cel.DoubleType, cel.IntType, cel.UintType}}
-)
-
-func (r resultType) accepts(got *types.Type) bool {
-	for _, want := range r.types {
-		if got.IsExactType(want) {
-			return true
-		}
-	}
-	return got.IsExactType(cel.DynType)
 }
 
 // identifiers returns the names that an expression mentions.

@@ -17,43 +17,27 @@ import (
 // marker is text of another server, which must not be in any error.
 const marker = "s3cr3t"
 
-func one(values ...float64) condition.Samples {
-	return condition.Samples{Series: []condition.Series{{Labels: map[string]string{"path": "/"}, Values: values}}}
-}
-
-func before(value float64, samples condition.Samples) condition.Samples {
-	samples.Baseline = &value
-	return samples
-}
-
 func TestPrometheusConditions(t *testing.T) {
-	two := condition.Samples{Series: []condition.Series{
-		{Labels: map[string]string{"path": "/a"}, Values: []float64{0.01}},
-		{Labels: map[string]string{"path": "/b"}, Values: []float64{0.2}},
-	}}
+	one := func(value float64) condition.Sample { return condition.Sample{Value: value} }
+	before := func(baseline, value float64) condition.Sample {
+		return condition.Sample{Value: value, Baseline: &baseline}
+	}
 	dated := one(1)
 	dated.Release = condition.Release{Tag: "1.4.0", Version: "1.4"}
 	dated.Elapsed = 3 * time.Minute
 	for name, tt := range map[string]struct {
 		source string
-		in     condition.Samples
+		in     condition.Sample
 		want   bool
 		err    string
 	}{
-		"one series":                       {"value <= 0.01", one(0.004), true, ""},
-		"one series that is bad":           {"value <= 0.01", one(0.04), false, ""},
-		"the last of a range":              {"value == 3.0 && values.size() == 3", one(1, 2, 3), true, ""},
+		"a value":                          {"value <= 0.01", one(0.004), true, ""},
+		"a value that is bad":              {"value <= 0.01", one(0.04), false, ""},
 		"an integer":                       {"value <= 1", one(1), true, ""},
-		"NaN is left out":                  {"values == [1.0] && value == 1.0", one(1, math.NaN()), true, ""},
 		"infinity is a number":             {"value > 1e300", one(math.Inf(1)), true, ""},
-		"with a baseline":                  {"value <= baseline.orValue(0.01) * 1.2", before(0.5, one(0.55)), true, ""},
+		"with a baseline":                  {"value <= baseline.orValue(0.01) * 1.2", before(0.5, 0.55), true, ""},
 		"without a baseline":               {"value <= baseline.orValue(0.01) * 1.2", one(0.55), false, ""},
-		"NaN is no baseline":               {"baseline.hasValue()", before(math.NaN(), one(1)), false, ""},
-		"each series":                      {"series.all(s, s.values.all(v, v < 0.1))", two, false, ""},
-		"a label":                          {"series.exists(s, s.labels.path == '/b' && s.values[0] == 0.2)", two, true, ""},
-		"all values":                       {"values == [0.01, 0.2]", two, true, ""},
 		"the release and the time":         {"release.tag == '1.4.0' && elapsed > duration('2m')", dated, true, ""},
-		"a choice that does not ask":       {"series.size() == 1 ? value > 0.0 : true", two, true, ""},
 		"functions of texts":               {"'a-b'.replace('-', '+') == 'a+b' && 'a,b'.split(',').join(' ') == 'a b'", one(1), true, ""},
 		"format":                           {"'%.2f %s'.format([1.0, 'x']) == '1.00 x'", one(1), true, ""},
 		"sets":                             {"sets.contains([1, 2], [2]) && !sets.intersects([1], [2])", one(1), true, ""},
@@ -62,16 +46,11 @@ func TestPrometheusConditions(t *testing.T) {
 		"lists are added":                  {"[1] + [2] == [1, 2] && ([1] + [2])[1] == 2 && 3 in [1] + [3]", one(1), true, ""},
 		"texts and numbers are added":      {"'a' + 'b' == 'ab' && 1 + 2 == 3 && duration('1s') + duration('1s') == duration('2s')", one(1), true, ""},
 		"a map":                            {"{'a': 1} != {'a': 2} && 'a' in {'a': 1}", one(1), true, ""},
-		"macros":                           {"values.map(v, v * 2.0).filter(v, v > 2.0) == [4.0]", one(1, 2), true, ""},
-		"several series have no value":     {"value < 1.0", two, false, "value is not defined, because there are 2 series: aggregate them, or use series or values"},
-		"no series has no value":           {"value < 1.0", condition.Samples{}, false, "value is not defined, because there is no number"},
+		"macros":                           {"[value, 2.0].map(v, v * 2.0).filter(v, v > 2.0) == [4.0]", one(1), true, ""},
 		"an empty baseline that is needed": {"value < baseline.value()", one(1), false, "it uses an optional value that is empty: use orValue to say what then holds"},
-		"a label that does not exist":      {"series.all(s, s.labels.zone == 'a')", two, false, `it uses the key "zone", which does not exist`},
 		"a division":                       {"1 / int(value) == 1", one(0), false, "it divides by zero"},
-		"a list that is shorter":           {"values[3] == 1.0", one(0), false, "it uses an element that a list or text does not have"},
-		"a value of another type":          {"series.all(s, s.labels.path < 1)", two, false, "it uses a value of another type than it expects"},
-		"too many series":                  {"true", condition.Samples{Series: make([]condition.Series, 101)}, false, "there are more than 100 series: aggregate them, for example with sum or max"},
-		"too many points":                  {"true", one(make([]float64, 601)...), false, "a series has more than 600 points: use a longer step"},
+		"a list that is shorter":           {"[value][3] == 1.0", one(0), false, "it uses an element that a list or text does not have"},
+		"a value of another type":          {"[dyn('x')].all(x, x < 1)", one(0), false, "it uses a value of another type than it expects"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -137,21 +116,6 @@ func TestHTTPConditions(t *testing.T) {
 	}
 }
 
-func TestHTTPMeasure(t *testing.T) {
-	in := condition.Response{Status: 204, Body: `{"depth":7.5,"name":"x"}`}
-	for source, want := range map[string]float64{"json.depth": 7.5, "status": 204, "2u": 2, "double(status) / 2.0": 102} {
-		g := NewWithT(t)
-		e, err := condition.HTTPMeasure(source)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(e.Number(t.Context(), in)).To(Equal(want))
-	}
-	g := NewWithT(t)
-	e, err := condition.HTTPMeasure("json.name")
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = e.Number(t.Context(), in)
-	g.Expect(err).To(MatchError("the result is not a number"))
-}
-
 func nested(open string, times int, closed string) string {
 	return strings.Repeat(open, times) + strings.Repeat(closed, times)
 }
@@ -161,7 +125,8 @@ func TestCompileProblems(t *testing.T) {
 		"valu < 1.0":                            "spec.prometheus.condition: undeclared reference to 'valu' (line 1, column 1)",
 		"true &&\n  status == 1":                "spec.prometheus.condition: undeclared reference to 'status' (line 2, column 3)",
 		"value":                                 "spec.prometheus.condition: its result is double, and must be true or false",
-		"values":                                "spec.prometheus.condition: its result is list(double), and must be true or false",
+		"[value]":                               "spec.prometheus.condition: its result is list(double), and must be true or false",
+		"series.size() == 1":                    "spec.prometheus.condition: undeclared reference to 'series' (line 1, column 1)",
 		"value < 'x'":                           "spec.prometheus.condition: found no matching overload for '_<_' applied to '(double, string)' (line 1, column 7)",
 		"release.tags == ''":                    `spec.prometheus.condition: release has no field "tags": use tag, digest, version or revision`,
 		"value <":                               "spec.prometheus.condition: Syntax error: mismatched input '<EOF>' (line 1, column 8)",
@@ -190,5 +155,35 @@ func TestExpressionsThatUseTheRelease(t *testing.T) {
 		e, err := condition.Prometheus(source)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(e.UsesRelease()).To(Equal(want), source)
+	}
+}
+
+// A whole number is no double. The problem says what to write, by the types of the
+// expression, whatever CEL says about it.
+func TestProblemOfAWholeNumberSaysWhatToWrite(t *testing.T) {
+	for source, want := range map[string]string{
+		"value <= baseline.orValue(0.01) * 2":               "write 2.0",
+		"value <= baseline.orValue(1)":                      "write 1.0",
+		"value <= baseline.orValue(1) * 2":                  "write 1.0",
+		"value - -3 < 1.0":                                  "write -3.0",
+		"100 * value < 5.0":                                 "write 100.0",
+		"(value > 1.0 ? 1 : value) < 0.5":                   "write 1.0",
+		"size('a') + 2 == 3 && value / 2 < 1.0":             "write 2.0",
+		"value * size('a') < 1.0":                           "",
+		"value < 'x'":                                       "",
+		"baseline * 2 > value":                              "",
+		"'ä' == 'ä' && value * 2 < 1.0":                     "write 2.0",
+		"value * 0x2 < 1.0":                                 "",
+		"true &&\n  value * 2 < 1.0":                        "write 2.0",
+		strings.Repeat("true && ", 100) + "value * 2 < 1.0": "write 2.0",
+	} {
+		_, err := condition.Prometheus(source)
+		g := NewWithT(t)
+		g.Expect(err).To(HaveOccurred(), source)
+		if want == "" {
+			g.Expect(err.Error()).NotTo(ContainSubstring("write "), source)
+			continue
+		}
+		g.Expect(err).To(MatchError(HaveSuffix(": "+want)), source)
 	}
 }

@@ -21,8 +21,6 @@ type dialect struct {
 var (
 	prometheusDialect = newDialect(
 		cel.Variable("value", cel.DoubleType),
-		cel.Variable("values", cel.ListType(cel.DoubleType)),
-		cel.Variable("series", cel.ListType(cel.MapType(cel.StringType, cel.DynType))),
 		cel.Variable("baseline", cel.OptionalType(cel.DoubleType)),
 	)
 	httpDialect = newDialect(

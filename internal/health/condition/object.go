@@ -44,9 +44,5 @@ func (e *Expression) HoldsFor(ctx context.Context, object map[string]any, allowa
 	if err != nil {
 		return false, err
 	}
-	holds, ok := result.(bool)
-	if !ok {
-		return false, fmt.Errorf("the result is not %s", truth.name)
-	}
-	return holds, nil
+	return asTruth(result)
 }

@@ -21,18 +21,10 @@ import (
 // others may quote the response.
 type Condition func(Response) (good bool, err error)
 
-// Measure returns the number to show. Its errors are like those of a Condition.
-type Measure func(Response) (float64, error)
-
-// Latency is the number that is shown by default: the latency in milliseconds.
-func Latency(response Response) (float64, error) {
-	return float64(response.Latency.Microseconds()) / 1000, nil
-}
-
 // Judge returns the outcome of a response, or of the error in place of it: that of Do, or
-// that of finding the target. The policy decides what it means that nobody answers. If the
-// number to show cannot be computed, there is none.
-func Judge(response Response, err error, condition Condition, number Measure, unreachable v1alpha1.UnreachablePolicy) health.Outcome {
+// that of finding the target. The policy decides what it means that nobody answers. The
+// value is the latency in milliseconds.
+func Judge(response Response, err error, condition Condition, unreachable v1alpha1.UnreachablePolicy) health.Outcome {
 	if err != nil {
 		return unanswered(err, unreachable)
 	}
@@ -40,11 +32,8 @@ func Judge(response Response, err error, condition Condition, number Measure, un
 	if err != nil {
 		return probe.Failed(probe.ConditionFailed(err))
 	}
-	outcome := health.Judged(good, "", status(response.Status))
-	if value, err := number(response); err == nil {
-		outcome.Value = measure.Number(value)
-	}
-	return outcome
+	latency := float64(response.Latency.Microseconds()) / 1000
+	return health.Judged(good, measure.Number(latency), status(response.Status))
 }
 
 func unanswered(err error, policy v1alpha1.UnreachablePolicy) health.Outcome {

@@ -70,7 +70,7 @@ func isSuccess(response endpoint.Response) (bool, error) {
 func (a *asker) judge(url string, condition endpoint.Condition, policy v1alpha1.UnreachablePolicy) health.Outcome {
 	a.Helper()
 	response, err := a.ask(url)
-	outcome := endpoint.Judge(response, err, condition, endpoint.Latency, policy)
+	outcome := endpoint.Judge(response, err, condition, policy)
 	if strings.Contains(fmt.Sprintf("%+v", outcome), marker) {
 		a.Errorf("the outcome quotes the server: %+v", outcome)
 	}
@@ -220,10 +220,10 @@ func TestWhatIsNotObservedIsAnError(t *testing.T) {
 func TestServiceWithoutReadyPodsIsUnreachable(t *testing.T) {
 	g := NewWithT(t)
 	err := fmt.Errorf("find it: %w", destination.ErrNoEndpoint)
-	g.Expect(endpoint.Judge(endpoint.Response{}, err, isSuccess, endpoint.Latency, "")).To(Equal(
+	g.Expect(endpoint.Judge(endpoint.Response{}, err, isSuccess, "")).To(Equal(
 		health.Outcome{Result: v1alpha1.MeasurementBad, Message: "no Pod of the Service is ready"}))
 	err = destination.NewReadError("get Service team/shop", context.DeadlineExceeded)
-	g.Expect(endpoint.Judge(endpoint.Response{}, err, isSuccess, endpoint.Latency, "").Result).To(Equal(v1alpha1.MeasurementError))
+	g.Expect(endpoint.Judge(endpoint.Response{}, err, isSuccess, "").Result).To(Equal(v1alpha1.MeasurementError))
 }
 
 func TestErrorOfAConditionIsShownOnlyInOurWords(t *testing.T) {
@@ -235,13 +235,6 @@ func TestErrorOfAConditionIsShownOnlyInOurWords(t *testing.T) {
 		Message: "the condition cannot be evaluated for this response: use has() for fields that may be missing"}))
 	ours := func(endpoint.Response) (bool, error) { return false, probe.Fault("it divides by zero") }
 	g.Expect(a.judge(url, ours, "").Message).To(Equal("it divides by zero"))
-}
-
-func TestNumberThatCannotBeMeasuredIsLeftOut(t *testing.T) {
-	g := NewWithT(t)
-	none := func(endpoint.Response) (float64, error) { return 0, errors.New(marker) }
-	g.Expect(endpoint.Judge(endpoint.Response{Status: 200}, nil, isSuccess, none, "")).To(Equal(
-		health.Outcome{Result: v1alpha1.MeasurementGood, Message: "status 200 OK"}))
 }
 
 func TestBodyIsCutAfterDecoding(t *testing.T) {

@@ -43,12 +43,11 @@ type Run struct {
 	Entry int64
 	// Retry identifies the retry of the promotion. It is empty before the first one.
 	Retry string
-	// Number counts the measurements since the promotion or its retry. It is always 0
-	// unless the HealthCheck has an interval.
+	// Number is how many Jobs since the promotion or its retry have failed.
 	Number int
 
 	// Version, Digest and Revision are of the release that is promoted. PreviousVersion is
-	// of the release before. What is not known is empty.
+	// of the release that succeeded last before it. What is not known is empty.
 	Version, Digest, Revision, PreviousVersion string
 }
 

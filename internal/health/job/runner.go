@@ -40,7 +40,7 @@ func (r *Runner) Measure(ctx context.Context, check *v1alpha1.HealthCheck, spec 
 	}
 	outcome := r.judge(ctx, job)
 	if isNew || isFinished(job) {
-		if err := r.Tidy(ctx, check, spec, run); err != nil {
+		if err := r.Tidy(ctx, check, run); err != nil {
 			logr.FromContextOrDiscard(ctx).Info("Jobs that are no longer needed could not be deleted", "reason", err.Error())
 		}
 	}

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// keptByDefault is how many finished Jobs are kept if spec.job.keep is not set.
-	keptByDefault = 3
+	// kept is how many finished Jobs stay, to be looked at.
+	kept = 3
 	// perPage is how many Jobs one list request asks for. The others are deleted another
 	// time.
 	perPage = 100
@@ -29,7 +29,7 @@ const (
 // something else than this run, and finished ones except for the newest. The Job of the
 // run stays, and so do the running Jobs of other Rollouts. Call it when a promotion is
 // superseded.
-func (r *Runner) Tidy(ctx context.Context, check *v1alpha1.HealthCheck, spec *v1alpha1.JobSpec, run Run) error {
+func (r *Runner) Tidy(ctx context.Context, check *v1alpha1.HealthCheck, run Run) error {
 	list := &batchv1.JobList{}
 	of := client.MatchingLabels{v1alpha1.HealthCheckNameLabel: labelOf(check.Name)}
 	if err := r.Reader.List(ctx, list, client.InNamespace(check.Namespace), client.Limit(perPage), of); err != nil {
@@ -37,7 +37,7 @@ func (r *Runner) Tidy(ctx context.Context, check *v1alpha1.HealthCheck, spec *v1
 	}
 	own := slices.DeleteFunc(list.Items, func(j batchv1.Job) bool { return !isOwned(&j, check.UID) })
 	var errs []error
-	for _, job := range unneeded(own, run.Name(check), string(run.RolloutUID), int(cmp.Or(spec.Keep, keptByDefault))) {
+	for _, job := range unneeded(own, run.Name(check), string(run.RolloutUID)) {
 		err := r.Writer.Delete(ctx, &job, client.PropagationPolicy(metav1.DeletePropagationBackground), client.Preconditions{UID: &job.UID})
 		if client.IgnoreNotFound(err) != nil {
 			errs = append(errs, fmt.Errorf("delete Job %s: %w", job.Name, err))
@@ -48,7 +48,8 @@ func (r *Runner) Tidy(ctx context.Context, check *v1alpha1.HealthCheck, spec *v1
 
 // unneeded returns the Jobs to delete. The current one counts for those that are kept if
 // it has finished.
-func unneeded(jobs []batchv1.Job, current, rollout string, keep int) []batchv1.Job {
+func unneeded(jobs []batchv1.Job, current, rollout string) []batchv1.Job {
+	keep := kept
 	slices.SortFunc(jobs, func(a, b batchv1.Job) int {
 		return cmp.Or(endOf(&b).Compare(endOf(&a)), cmp.Compare(a.Name, b.Name))
 	})

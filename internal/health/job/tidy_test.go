@@ -26,33 +26,33 @@ func ofAnother(rollout string) func(*batchv1.Job) {
 func TestSupersededAndOldJobsAreDeleted(t *testing.T) {
 	current := run.Name(check())
 	for title, tt := range map[string]struct {
-		keep    int32
 		objects []client.Object
 		want    []string
 	}{
-		"running ones of earlier promotions": {0, []client.Object{made(), older("running"), older("suspended", func(j *batchv1.Job) { j.Spec.Suspend = new(bool) })},
+		"running ones of earlier promotions": {[]client.Object{made(), older("running"), older("suspended", func(j *batchv1.Job) { j.Spec.Suspend = new(bool) })},
 			[]string{current}},
-		"before the Job of the run exists": {0, []client.Object{older("running"), older("done", completed(time.Second))}, []string{"done"}},
-		"all but three finished ones": {0, []client.Object{
+		"before the Job of the run exists": {[]client.Object{older("running"), older("done", completed(time.Second))}, []string{"done"}},
+		"all but three finished ones": {[]client.Object{
 			made(), older("a", completed(4*time.Second)), older("b", broken("x")), older("c", completed(2*time.Second)), older("d", completed(3*time.Second)),
 		}, []string{"a", "b", "d", current}},
-		"the current one is one of those that are kept": {2, []client.Object{
-			made(completed(time.Hour)), older("a", completed(4*time.Second)), older("b", completed(3*time.Second)),
-		}, []string{"a", current}},
-		"never the current one": {1, []client.Object{made(completed(time.Second)), older("a", completed(time.Minute))}, []string{"a", current}},
-		"not the running ones of other Rollouts": {1, []client.Object{
+		"the current one is one of those that are kept": {[]client.Object{
+			made(completed(time.Hour)), older("a", completed(5*time.Second)), older("b", completed(4*time.Second)), older("c", completed(3*time.Second)),
+		}, []string{"a", "b", current}},
+		"never the current one": {[]client.Object{
+			made(completed(time.Second)), older("a", completed(4*time.Minute)), older("b", completed(3*time.Minute)), older("c", completed(2*time.Minute)),
+		}, []string{"a", "b", "c", current}},
+		"not the running ones of other Rollouts": {[]client.Object{
 			made(completed(time.Second)), older("running", ofAnother("other")), older("done", ofAnother("other"), completed(0)),
-		}, []string{"running", current}},
-		"not the ones that belong to others": {1, []client.Object{
+		}, []string{"done", "running", current}},
+		"not the ones that belong to others": {[]client.Object{
 			made(completed(time.Second)), older("foreign", func(j *batchv1.Job) { j.OwnerReferences = nil }),
 		}, []string{"foreign", current}},
 	} {
 		t.Run(title, func(t *testing.T) {
 			c := open(t, interceptor.Funcs{}, tt.objects...)
-			runner, limited := &Runner{Reader: c, Writer: c}, *spec
-			limited.Keep = tt.keep
+			runner := &Runner{Reader: c, Writer: c}
 			for range 2 {
-				c.Expect(runner.Tidy(t.Context(), check(), &limited, run)).To(Succeed())
+				c.Expect(runner.Tidy(t.Context(), check(), run)).To(Succeed())
 				c.Expect(c.jobs()).To(Equal(tt.want))
 			}
 		})

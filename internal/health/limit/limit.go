@@ -6,13 +6,9 @@
 package limit
 
 const (
-	// Series is how many series an answer of Prometheus may have.
-	Series = 100
-	// Points is how many points a series may have, and a range. Both ends of a range are
-	// points.
-	Points = 600
-	// Answer is how many bytes an answer of Prometheus may have, after decoding.
-	Answer = 4 << 20
+	// Answer is how many bytes an answer of Prometheus may have, after decoding. It has one
+	// series, or is not used.
+	Answer = 64 << 10
 	// Body is how many bytes of the body of another response are read, after decoding. The
 	// rest is cut.
 	Body = 64 << 10

@@ -31,6 +31,8 @@ type Stored struct {
 	Message string
 	// Measurements of the status, the newest first.
 	Measurements []v1alpha1.Measurement
+	// Totals of the status.
+	Totals Totals
 }
 
 // Count contains what the measurements since a start add up to. Create it with NewCount. It
@@ -40,6 +42,7 @@ type Count struct {
 	carried  Stored // the verdict that stands until measurements contradict it
 	good     int    // in a row
 	bad      int    // in a row
+	totals   Totals // since the reset
 	firstBad time.Time
 	decided  time.Time     // the last good or bad measurement; zero if there is none
 	last     Measurement   // since the start; its time is zero if there is none
@@ -57,6 +60,7 @@ func NewCount(start Start, stored Stored, now time.Time) Count {
 			return c
 		}
 	case AfterRestart:
+		c.totals = stored.Totals
 	}
 	c.newest = fromStatus(stored.Measurements)
 	stored.Measurements = nil
@@ -73,11 +77,13 @@ func (c Count) Add(m Measurement, s Spec) Count {
 	switch m.counted(s.NoData) {
 	case v1alpha1.MeasurementGood:
 		c.good, c.bad, c.decided = c.good+1, 0, m.At
+		c.totals.Good++
 	case v1alpha1.MeasurementBad:
 		if c.bad == 0 {
 			c.firstBad = m.At
 		}
 		c.good, c.bad, c.decided = 0, c.bad+1, m.At
+		c.totals.Bad++
 	case v1alpha1.MeasurementNoData, v1alpha1.MeasurementError:
 	}
 	return c
@@ -87,8 +93,15 @@ func (c Count) Add(m Measurement, s Spec) Count {
 // ten.
 func (c Count) Measurements() []v1alpha1.Measurement { return toStatus(c.newest) }
 
+// Totals returns how many measurements since the reset were good and bad.
+func (c Count) Totals() Totals { return c.totals }
+
 // Decided reports whether there was a good or bad measurement since the start.
 func (c Count) Decided() bool { return !c.decided.IsZero() }
+
+// Ended reports whether there were enough good or bad measurements in a row: a Job need not
+// run again.
+func (c Count) Ended(s Spec) bool { return c.good >= s.SuccessThreshold || c.bad >= s.FailureThreshold }
 
 // LastMeasured returns the time of the newest measurement, also from before a restart; zero
 // if there is none.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // Blocks are the blocks of the classes in a spec; nil for those that are not there.
@@ -44,7 +43,7 @@ func (b Blocks) Of(class string) bool { return b.has()[class] }
 
 // Problem is why a HealthCheck cannot be measured as it is. In its zero value, it can.
 type Problem struct {
-	// Field that is wrong, for example spec.staleAfter.
+	// Field that is wrong, for example spec.http.
 	Field string
 	// Text begins with the name of the field.
 	Text string
@@ -58,42 +57,14 @@ func ProblemOf(s Spec, blocks Blocks) Problem {
 			return problem("spec."+class, " needs the class %s, and spec.class is %q: remove one of them", class, s.Class)
 		}
 	}
-	switch {
-	case !blocks.Of(s.Class):
+	if !blocks.Of(s.Class) {
 		return problem("spec."+s.Class, " is missing: the class %s needs it", s.Class)
-	case s.Once() && s.SuccessThreshold > 1:
-		return onceProblem("spec.successThreshold", s.SuccessThreshold)
-	case s.Once() && s.FailureThreshold > 1:
-		return onceProblem("spec.failureThreshold", s.FailureThreshold)
-	case s.StaleAfter < s.Interval:
-		return problem("spec.staleAfter", " is %s, and must be at least the interval, which is %s", Short(s.StaleAfter), Short(s.Interval))
 	}
-	return rangeProblem(blocks.Prometheus)
+	return Problem{}
 }
 
 func problem(field, format string, args ...any) Problem {
 	return Problem{Field: field, Text: field + fmt.Sprintf(format, args...)}
-}
-
-func onceProblem(field string, n int) Problem {
-	return problem(field, " is %d, but without spec.interval there is one Job per promotion: set spec.interval", n)
-}
-
-func rangeProblem(p *v1alpha1.PrometheusSpec) Problem {
-	if p == nil || p.Range == nil {
-		return Problem{}
-	}
-	over, step := p.Range.Over.Duration, p.Range.Step.Duration
-	switch {
-	case over < time.Second:
-		return problem("spec.prometheus.range.over", " must be at least 1s")
-	case step < time.Second:
-		return problem("spec.prometheus.range.step", " must be at least 1s")
-	}
-	if points := over/step + 1; points > limit.Points {
-		return problem("spec.prometheus.range", " has %d points, and may have %d: use a longer step", points, limit.Points)
-	}
-	return Problem{}
 }
 
 // TooSlow returns why no release can be proven in time; empty if it can. A bake starts
@@ -106,6 +77,15 @@ func TooSlow(s Spec, deployTimeout time.Duration) string {
 	}
 	return fmt.Sprintf("it is Healthy %s after a release was applied at the earliest, "+
 		"and deployTimeout is %s: use a longer deployTimeout, or a shorter delay or interval", Short(soonest), Short(deployTimeout))
+}
+
+// TooSeldom returns why a bake may end without any measurement; empty if it cannot. A bake
+// time of zero or less is none, and a Job runs before the bake.
+func TooSeldom(s Spec, bakeTime time.Duration) string {
+	if bakeTime <= 0 || bakeTime >= s.Interval {
+		return ""
+	}
+	return fmt.Sprintf("it is measured every %s, and bakeTime is %s: use a longer bakeTime, or a shorter interval", Short(s.Interval), Short(bakeTime))
 }
 
 // Short returns a duration without parts that are zero, for example 2m instead of 2m0s.

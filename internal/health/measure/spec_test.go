@@ -38,13 +38,13 @@ func blocks(class string) measure.Blocks {
 func TestSpecDefaults(t *testing.T) {
 	common := measure.Spec{
 		Enforced: true, Interval: 30 * time.Second, Timeout: 10 * time.Second, FailureThreshold: 3, SuccessThreshold: 1,
-		StaleAfter: 90 * time.Second, NoData: v1alpha1.NoDataPending,
+		NoData: v1alpha1.NoDataPending,
 	}
 	for class, change := range map[string]func(*measure.Spec){
 		prometheus: func(s *measure.Spec) { s.Delay, s.Condition = time.Minute, "value <= 0.01" },
 		http:       func(*measure.Spec) {},
-		object:     func(s *measure.Spec) { s.FailureThreshold = 1 },
-		job:        func(s *measure.Spec) { s.FailureThreshold, s.Interval, s.StaleAfter = 1, 0, 0 },
+		object:     func(s *measure.Spec) { s.Delay = 30 * time.Second },
+		job:        func(s *measure.Spec) { s.FailureThreshold, s.Interval = 1, 0 },
 	} {
 		want := common
 		want.Class = class
@@ -56,14 +56,13 @@ func TestSpecDefaults(t *testing.T) {
 func TestSpecValues(t *testing.T) {
 	g := NewWithT(t)
 	enforce := false
-	got := measure.NewSpec(job, v1alpha1.MeasuringSpec{
-		Run: v1alpha1.RunAlways, Enforce: &enforce, Interval: every(time.Minute), Timeout: every(time.Second), Delay: every(0),
-		FailureThreshold: 5, SuccessThreshold: 2, StaleAfter: every(time.Hour),
-	}, blocks(job))
-	g.Expect(got).To(Equal(measure.Spec{
-		Class: job, Always: true, Interval: time.Minute, Timeout: time.Second, FailureThreshold: 5, SuccessThreshold: 2,
-		StaleAfter: time.Hour, NoData: v1alpha1.NoDataPending,
-	}))
+	given := v1alpha1.MeasuringSpec{
+		Enforce: &enforce, Interval: every(time.Minute), Timeout: every(time.Second), Delay: every(0), FailureThreshold: 5, SuccessThreshold: 2,
+	}
+	want := measure.Spec{Class: http, Interval: time.Minute, Timeout: time.Second, FailureThreshold: 5, SuccessThreshold: 2, NoData: v1alpha1.NoDataPending}
+	g.Expect(measure.NewSpec(http, given, blocks(http))).To(Equal(want))
+	want.Class, want.Interval, want.SuccessThreshold = job, 0, 1
+	g.Expect(measure.NewSpec(job, given, blocks(job))).To(Equal(want), "a Job runs once, also with an older CRD")
 }
 
 func TestSpecDelayOfPrometheus(t *testing.T) {
@@ -86,6 +85,44 @@ func TestSpecDelayOfPrometheus(t *testing.T) {
 	}
 }
 
+// A single error is in a window for as long as that. Bad measurements in a row that fail a
+// release must be of windows of which two share no sample.
+func TestFailureThresholdFollowsFromTheWindow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		window, interval *metav1.Duration
+		want             int
+	}{
+		"no window":                        {nil, nil, 3},
+		"a window of an interval":          {every(30 * time.Second), nil, 3},
+		"the window of the guide":          {every(2 * time.Minute), every(30 * time.Second), 5},
+		"a window that no interval fits":   {every(100 * time.Second), every(30 * time.Second), 5},
+		"a window that is long":            {every(time.Hour), every(time.Minute), 61},
+		"a window, by the usual interval":  {every(5 * time.Minute), nil, 11},
+		"a window, and a longer interval":  {every(time.Minute), every(10 * time.Minute), 3},
+		"a window that is not an interval": {every(-time.Minute), nil, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, b := NewWithT(t), blocks(prometheus)
+			b.Prometheus.Window = tt.window
+			given := v1alpha1.MeasuringSpec{Interval: tt.interval}
+			s := measure.NewSpec(prometheus, given, b)
+			g.Expect(s.FailureThreshold).To(Equal(tt.want))
+			g.Expect(s.Overlaps()).To(BeEmpty())
+			given.FailureThreshold = 2
+			s = measure.NewSpec(prometheus, given, b)
+			g.Expect(s.FailureThreshold).To(Equal(2), "what is given counts")
+			g.Expect(s.Overlaps() == "").To(Equal(tt.window == nil || tt.window.Duration <= s.Interval))
+		})
+	}
+}
+
+func TestThresholdThatCountsTheSameErrorsAgainIsSaid(t *testing.T) {
+	b := blocks(prometheus)
+	b.Prometheus.Window = every(2 * time.Minute)
+	s := measure.NewSpec(prometheus, v1alpha1.MeasuringSpec{FailureThreshold: 4}, b)
+	NewWithT(t).Expect(s.Overlaps()).To(Equal("failureThreshold is 4, and the window is 2m: measurements every 30s see the same errors up to 4 times, so one moment of errors fails a release"))
+}
+
 func TestProblem(t *testing.T) {
 	for name, tt := range map[string]struct {
 		class  string
@@ -93,24 +130,12 @@ func TestProblem(t *testing.T) {
 		change func(*measure.Blocks)
 		want   string
 	}{
-		"prometheus":          {class: prometheus},
-		"http":                {class: http},
-		"job":                 {class: job},
-		"object":              {class: object},
-		"a block without":     {http, v1alpha1.MeasuringSpec{}, func(b *measure.Blocks) { b.Job = &v1alpha1.JobSpec{} }, `spec.job needs the class job, and spec.class is "http": remove one of them`},
-		"a class without":     {object, v1alpha1.MeasuringSpec{}, func(b *measure.Blocks) { b.Object = nil }, "spec.object is missing: the class object needs it"},
-		"stale before asked":  {http, v1alpha1.MeasuringSpec{Interval: every(time.Minute), StaleAfter: every(30 * time.Second)}, nil, "spec.staleAfter is 30s, and must be at least the interval, which is 1m"},
-		"two Jobs of one":     {job, v1alpha1.MeasuringSpec{SuccessThreshold: 2}, nil, "spec.successThreshold is 2, but without spec.interval there is one Job per promotion: set spec.interval"},
-		"two failures of one": {job, v1alpha1.MeasuringSpec{FailureThreshold: 2}, nil, "spec.failureThreshold is 2, but without spec.interval there is one Job per promotion: set spec.interval"},
-		"two Jobs":            {job, v1alpha1.MeasuringSpec{SuccessThreshold: 2, Interval: every(time.Minute)}, nil, ""},
-		"an instant":          {prometheus, v1alpha1.MeasuringSpec{}, nil, ""},
-		"a range":             {prometheus, v1alpha1.MeasuringSpec{}, ranged(599*time.Second, time.Second), ""},
-		"a part of a step":    {prometheus, v1alpha1.MeasuringSpec{}, ranged(1199*time.Second, 2*time.Second), ""},
-		"a point too many":    {prometheus, v1alpha1.MeasuringSpec{}, ranged(600*time.Second, time.Second), "spec.prometheus.range has 601 points, and may have 600: use a longer step"},
-		"a long range":        {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, time.Second), "spec.prometheus.range has 3601 points, and may have 600: use a longer step"},
-		"one point":           {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Second, time.Hour), ""},
-		"a range of no step":  {prometheus, v1alpha1.MeasuringSpec{}, ranged(time.Hour, 0), "spec.prometheus.range.step must be at least 1s"},
-		"a range of no time":  {prometheus, v1alpha1.MeasuringSpec{}, ranged(-time.Hour, time.Second), "spec.prometheus.range.over must be at least 1s"},
+		"prometheus":      {class: prometheus},
+		"http":            {class: http},
+		"job":             {class: job},
+		"object":          {class: object},
+		"a block without": {http, v1alpha1.MeasuringSpec{}, func(b *measure.Blocks) { b.Job = &v1alpha1.JobSpec{} }, `spec.job needs the class job, and spec.class is "http": remove one of them`},
+		"a class without": {object, v1alpha1.MeasuringSpec{}, func(b *measure.Blocks) { b.Object = nil }, "spec.object is missing: the class object needs it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := blocks(tt.class)
@@ -122,12 +147,6 @@ func TestProblem(t *testing.T) {
 			NewWithT(t).Expect(got.Text).To(HavePrefix(got.Field))
 			NewWithT(t).Expect(got.Field == "").To(Equal(tt.want == ""))
 		})
-	}
-}
-
-func ranged(over, step time.Duration) func(*measure.Blocks) {
-	return func(b *measure.Blocks) {
-		b.Prometheus.Range = &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: over}, Step: metav1.Duration{Duration: step}}
 	}
 }
 
@@ -144,6 +163,15 @@ func TestTooSlow(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(measure.TooSlow(spec, d)).To(Equal(want))
 	}
+}
+
+func TestTooSeldom(t *testing.T) {
+	seldom := measure.Spec{Class: http, Interval: time.Minute}
+	g := NewWithT(t)
+	g.Expect(measure.TooSeldom(seldom, 20*time.Second)).To(Equal("it is measured every 1m, and bakeTime is 20s: use a longer bakeTime, or a shorter interval"))
+	g.Expect(measure.TooSeldom(seldom, time.Minute)).To(BeEmpty())
+	g.Expect(measure.TooSeldom(seldom, 0)).To(BeEmpty(), "there is no bake")
+	g.Expect(measure.TooSeldom(measure.Spec{Class: job}, time.Second)).To(BeEmpty())
 }
 
 func TestShort(t *testing.T) {

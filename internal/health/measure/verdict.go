@@ -76,17 +76,14 @@ func (c Count) inTime(s Spec, pace time.Duration, now time.Time) Verdict {
 }
 
 // staleAt returns when the verdict does not stand any longer without a good or bad
-// measurement; zero if it does. While nothing has been measured, there is a verdict only if
+// measurement for three intervals; zero if it does: the result of a Job stands until the next
+// reset. While nothing has been measured, there is a verdict only if
 // it was carried over a restart or a change.
 func (c Count) staleAt(s Spec, pace time.Duration) time.Time {
-	if s.StaleAfter == 0 || pace <= 0 || !c.measured() && !c.carries() {
+	if s.Once() || pace <= 0 || !c.measured() && !c.carries() {
 		return time.Time{}
 	}
-	since, after := c.since(), s.StaleAfter
-	if pace > s.Interval {
-		after = max(after, staleIntervals*pace)
-	}
-	return since.Add(after)
+	return c.since().Add(staleIntervals * max(s.Interval, pace))
 }
 
 // since returns the time from which on there was no good or bad measurement.

@@ -24,9 +24,9 @@ const (
 
 // inARow describes the last measurements in a row that are all good, or all bad:
 //
-//	0.0312, 0.0298, 0.0305 (3 of 3 bad; value <= 0.01), before 0.004
+//	0.0312, 0.0298, 0.0305 (3 of 3 bad; value <= 0.01), before 0.004, 5 of 30 bad in all
 //
-// The oldest is first. A row that is longer than the threshold is not counted on, because
+// The oldest is first. Bad ones that are not in the row are counted at the end. A row that is longer than the threshold is not counted on, because
 // the message would change with each measurement.
 func (c Count) inARow(s Spec) string {
 	kind, word, n, threshold := v1alpha1.MeasurementGood, "good", c.good, s.SuccessThreshold
@@ -38,6 +38,9 @@ func (c Count) inARow(s Spec) string {
 	message := strings.Join(texts(row), ", ") + fmt.Sprintf(" (%d of %d %s%s)", n, threshold, word, condition(s))
 	if newest := row[len(row)-1]; newest.Baseline != "" {
 		message += ", before " + newest.Baseline
+	}
+	if c.totals.Bad > c.bad {
+		message += fmt.Sprintf(", %s bad in all", c.totals)
 	}
 	return strings.TrimSpace(message)
 }

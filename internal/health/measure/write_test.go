@@ -56,7 +56,7 @@ func measuredAgain(w *measure.Written) {
 // and two changes of the verdict.
 func TestWritesOfABake(t *testing.T) {
 	g := NewWithT(t)
-	s := spec(func(s *measure.Spec) { s.Interval, s.StaleAfter = 10*time.Second, 30*time.Second })
+	s := spec(func(s *measure.Spec) { s.Interval = 10 * time.Second })
 	c := measure.NewCount(measure.AfterReset, measure.Stored{}, began)
 	stored, lastWrite, writes := measure.Written{Status: pending}, began, 0
 	for i := 1; i <= 60; i++ {

@@ -42,9 +42,14 @@ type Check struct {
 	Version string `json:"version,omitempty"`
 	// Query is what Prometheus was asked last.
 	Query string `json:"query,omitempty"`
+	// Good and Bad are how many measurements since the reset were good and bad.
+	Good int32 `json:"good,omitempty"`
+	Bad  int32 `json:"bad,omitempty"`
 	// Measurements are those in the status, the newest first. The status may lack the ones
 	// of the last minute.
 	Measurements []v1alpha1.Measurement `json:"measurements,omitempty"`
+	// Note is what is odd about its spec, and what follows; empty if nothing is.
+	Note string `json:"note,omitempty"`
 	// Next is when it is measured next, as far as the measurements in the status show it. It
 	// is absent if only a change leads to another measurement, and may be past.
 	Next *metav1.Time `json:"next,omitempty"`
@@ -68,12 +73,14 @@ func One(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) Check {
 	s := check.Status.DeepCopy()
 	c := Check{
 		Namespace: check.Namespace, Name: check.Name, Class: *check.Spec.Class, Subject: subjectOf(&check.Spec), Condition: conditionOf(&check.Spec),
-		Status: s.Status, Message: ptr.Deref(s.Message, ""), Problem: s.Problem, Query: s.Query, Measurements: s.Measurements,
+		Status: s.Status, Message: ptr.Deref(s.Message, ""), Problem: s.Problem, Query: s.Query, Good: s.Good, Bad: s.Bad, Measurements: s.Measurements,
 	}
 	if s.Release != nil {
 		c.Version = s.Release.Tag
 	}
-	next := activity.Decide(inputOf(rollout, check))
+	in := inputOf(rollout, check)
+	c.Note = in.Spec.Overlaps()
+	next := activity.Decide(in)
 	if c.Plan = next.Reason; !next.At.IsZero() {
 		c.Next = &metav1.Time{Time: next.At.UTC()}
 	}
@@ -125,9 +132,8 @@ func isForOthers(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
 // inputOf returns what decides about the next measurement, from the status alone. The
 // controller knows measurements that are not in the status yet.
 func inputOf(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) activity.Input {
-	spec := measure.NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, measure.BlocksOf(check.Spec))
 	in := activity.Input{
-		UID: check.UID, Spec: spec, Found: isFound(&check.Status), Status: check.Status.Status,
+		UID: check.UID, Spec: measure.SpecOf(check), Found: isFound(&check.Status), Status: check.Status.Status,
 		Promotion: activity.None, Reset: resetOf(&check.Status), Known: check.CreationTimestamp.Time,
 	}
 	if check.Status.Problem != "" && !in.Found {
@@ -136,9 +142,7 @@ func inputOf(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) activity.In
 	if promotion.Awaits(rollout, check) {
 		in.Promotion = activity.Running
 	}
-	for _, m := range check.Status.Measurements {
-		in.Decided = in.Decided || m.Result == v1alpha1.MeasurementGood || m.Result == v1alpha1.MeasurementBad
-	}
+	in.Ended = check.Status.Good > 0 || int(check.Status.Bad) >= in.Spec.FailureThreshold
 	if len(check.Status.Measurements) > 0 {
 		in.Last = check.Status.Measurements[0].At.Time
 	}

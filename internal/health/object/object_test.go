@@ -70,6 +70,29 @@ func TestPhasesOfAllObjectsMakeTheOutcome(t *testing.T) {
 	}
 }
 
+// An object may come some seconds after the release, for example by an operator.
+func TestObjectsThatWereNeverSeenAreNotMissing(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spec    v1alpha1.ObjectSpec
+		objects []client.Object
+		want    health.Outcome
+		exist   bool
+	}{
+		"one":           {named("web"), nil, health.NoData("0/1", "HelmRelease web does not exist; waiting for it"), false},
+		"some":          {selected(ptr.To(int32(2))), []client.Object{current("web")}, health.NoData("1/2", "the selector selects 1 of kind HelmRelease, and spec.object.minimum is 2; waiting for it"), false},
+		"one of failed": {selected(ptr.To(int32(2))), []client.Object{failed("web")}, health.Bad("0/2", "HelmRelease web is Failed"), false},
+		"all":           {named("web"), []client.Object{rolling("web")}, health.NoData("0/1", "HelmRelease web is Progressing"), true},
+		"none needed":   {selected(ptr.To(int32(0))), nil, health.Good("0/0", "there is no HelmRelease, and none is needed"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			got, exist := open(t, tt.objects...).measureAfter(tt.spec, false)
+			g.Expect(got).To(Equal(tt.want))
+			g.Expect(exist).To(Equal(tt.exist))
+		})
+	}
+}
+
 // A Deployment that is paused before all its pods have its template is not current: kstatus
 // is corrected as for the class kustomization.
 func TestCorrectionsOfKstatusApply(t *testing.T) {

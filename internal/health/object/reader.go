@@ -61,23 +61,24 @@ type Reader struct {
 	large sync.Mutex // locked while a large object is judged
 }
 
-// Measure judges the objects of a namespace.
-func (r *Reader) Measure(ctx context.Context, namespace string, c *Criteria) health.Outcome {
+// Measure judges the objects of a namespace, and reports whether there are as many as there
+// must be. If they were not seen before, they may come later, and are not missing yet.
+func (r *Reader) Measure(ctx context.Context, namespace string, c *Criteria, seen bool) (outcome health.Outcome, exist bool) {
 	kind, err := r.kinds.Mapping(ctx, r.Mapper, c.kind, r.Now())
 	if err != nil {
-		return unserved(c.kind, err)
+		return unserved(c.kind, err), false
 	}
 	if kind.Scope.Name() != meta.RESTScopeNameNamespace {
-		return health.Invalid(fmt.Sprintf("spec.object.kind: %s is not namespaced: only objects of the HealthCheck's namespace can be checked", c.kind.Kind))
+		return health.Invalid(fmt.Sprintf("spec.object.kind: %s is not namespaced: only objects of the HealthCheck's namespace can be checked", c.kind.Kind)), false
 	}
 	if err := mayBeJudged(kind.GroupVersionKind.GroupKind()); err != nil {
-		return health.Invalid(err.Error())
+		return health.Invalid(err.Error()), false
 	}
 	l := &look{Reader: r, Criteria: c, kind: kind.GroupVersionKind, allowance: condition.NewAllowance(evaluations)}
 	if err := l.find(ctx, kind, namespace); err != nil {
-		return unread(kind.Resource.GroupResource(), err)
+		return unread(kind.Resource.GroupResource(), err), false
 	}
-	return l.verdict()
+	return l.verdict(seen), l.total >= l.minimum
 }
 
 // look collects the phases of the objects.

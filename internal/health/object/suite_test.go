@@ -98,6 +98,13 @@ func (c *cluster) list(w http.ResponseWriter, r *http.Request, namespace string)
 // measure measures in the namespace shop.
 func (c *cluster) measure(spec v1alpha1.ObjectSpec) health.Outcome {
 	c.t.Helper()
+	outcome, _ := c.measureAfter(spec, true)
+	return outcome
+}
+
+// measureAfter measures when the objects were seen before, or were not.
+func (c *cluster) measureAfter(spec v1alpha1.ObjectSpec, seen bool) (outcome health.Outcome, exist bool) {
+	c.t.Helper()
 	criteria, err := object.Compile(&spec)
 	c.Expect(err).NotTo(HaveOccurred())
 	server := httptest.NewServer(c)
@@ -105,7 +112,7 @@ func (c *cluster) measure(spec v1alpha1.ObjectSpec) health.Outcome {
 	objects, err := live.NewObjects(&rest.Config{Host: server.URL}, server.Client())
 	c.Expect(err).NotTo(HaveOccurred())
 	reader := &object.Reader{Objects: objects, Mapper: mapper(), Now: time.Now}
-	return reader.Measure(c.t.Context(), "shop", criteria)
+	return reader.Measure(c.t.Context(), "shop", criteria, seen)
 }
 
 func mapper() apimeta.RESTMapper {

@@ -17,13 +17,15 @@ import (
 const mostNamed = 5
 
 // verdict combines the phases. A failure outweighs everything, and so does it if objects
-// are missing. An object that could not be judged, or is not there yet, keeps the others
+// that were there are missing. An object that could not be judged, or is not there yet, keeps the others
 // from being good.
-func (l *look) verdict() health.Outcome {
+func (l *look) verdict(seen bool) health.Outcome {
 	value := fmt.Sprintf("%d/%d", len(l.in[workload.Current]), max(l.total, l.minimum))
 	switch failed := l.in[workload.Failed]; {
 	case len(failed) > 0:
 		return health.Bad(value, l.describe(workload.Failed))
+	case l.total < l.minimum && !seen:
+		return health.NoData(value, l.missing()+"; waiting for it")
 	case l.total < l.minimum:
 		return health.Bad(value, l.missing())
 	case l.err != nil:

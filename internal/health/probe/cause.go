@@ -8,6 +8,7 @@
 //   - body.go: limits of what is read
 //   - headers.go: headers that a HealthCheck may set
 //   - credentials.go: the Secrets of a HealthCheck
+//   - own.go: a Secret of the operator
 //   - cause.go: why a request failed, in our words
 package probe
 

@@ -47,7 +47,7 @@ func ReadCredentials(ctx context.Context, reader client.Reader, field, namespace
 		if err != nil {
 			return Credentials{}, err
 		}
-		if err := credentials.login(ctx, field, secret); err != nil {
+		if err := credentials.login(ctx, field+".secretRef: Secret "+secret.Name, secret); err != nil {
 			return Credentials{}, err
 		}
 	}
@@ -58,24 +58,28 @@ func ReadCredentials(ctx context.Context, reader client.Reader, field, namespace
 	if err != nil {
 		return Credentials{}, err
 	}
-	credentials.certificates, err = secrets.TLSConfigFromSecret(ctx, secret, secrets.WithSystemCertPool())
-	if err != nil {
-		return Credentials{}, health.Problemf("%s.certSecretRef: Secret %s needs ca.crt, or tls.crt with tls.key, with valid PEM", field, secret.Name)
+	return credentials, credentials.trust(ctx, field+".certSecretRef: Secret "+secret.Name, secret)
+}
+
+// trust takes certificates.
+func (c *Credentials) trust(ctx context.Context, where string, secret *corev1.Secret) (err error) {
+	if c.certificates, err = secrets.TLSConfigFromSecret(ctx, secret, secrets.WithSystemCertPool()); err != nil {
+		return health.Problemf("%s needs ca.crt, or tls.crt with tls.key, with valid PEM", where)
 	}
-	return credentials, nil
+	return nil
 }
 
 // login takes a token, or a user with a password.
-func (c *Credentials) login(ctx context.Context, field string, secret *corev1.Secret) error {
+func (c *Credentials) login(ctx context.Context, where string, secret *corev1.Secret) error {
 	token, tokenErr := secrets.TokenAuthFromSecret(ctx, secret)
 	basic, basicErr := secrets.BasicAuthFromSecret(ctx, secret)
 	if (tokenErr == nil) == (basicErr == nil) {
-		return health.Problemf("%s.secretRef: Secret %s needs either the key token, or the keys username and password", field, secret.Name)
+		return health.Problemf("%s needs either the key token, or the keys username and password", where)
 	}
 	if tokenErr == nil {
 		c.token = strings.TrimSpace(string(token)) // files often end in a new line
 		if c.token == "" || !isPrintable(c.token) {
-			return health.Problemf("%s.secretRef: the token in Secret %s is not one line of printable ASCII", field, secret.Name)
+			return health.Problemf("%s has a token that is not one line of printable ASCII", where)
 		}
 		return nil
 	}

@@ -128,8 +128,8 @@ func TestCredentialsThatMayNotBeUsedAreAProblem(t *testing.T) {
 		"without keys":             {secret("a"), withLogin("a"), keys},
 		"with half a login":        {secret("a", "username", "shop"), withLogin("a"), keys},
 		"with two logins":          {secret("a", "token", "abc", "username", "shop", "password", "p"), withLogin("a"), keys},
-		"with an empty token":      {secret("a", "token", "\n"), withLogin("a"), "spec.http.secretRef: the token in Secret a is not one line of printable ASCII"},
-		"with a token of lines":    {secret("a", "token", "a\r\nX: b"), withLogin("a"), "spec.http.secretRef: the token in Secret a is not one line of printable ASCII"},
+		"with an empty token":      {secret("a", "token", "\n"), withLogin("a"), "spec.http.secretRef: Secret a has a token that is not one line of printable ASCII"},
+		"with a token of lines":    {secret("a", "token", "a\r\nX: b"), withLogin("a"), "spec.http.secretRef: Secret a has a token that is not one line of printable ASCII"},
 		"without certificates":     {secret("a"), withCertificates("a"), pems},
 		"with broken certificates": {secret("a", "ca.crt", "abc"), withCertificates("a"), pems},
 		"with half a pair":         {secret("a", "tls.crt", "abc"), withCertificates("a"), pems},
@@ -206,4 +206,39 @@ func TestCauseSaysNothingOfOthers(t *testing.T) {
 	g.Expect(probe.Cause(&url.Error{Op: "Get", URL: "https://secret.example.com", Err: errors.New("text of a server")})).To(
 		Equal("the request failed, and the log of the controller says why"))
 	g.Expect(probe.IsUnreachable(context.Canceled)).To(BeFalse(), "the controller ends")
+}
+
+func TestOwnSecretMayHaveAnyOfItsParts(t *testing.T) {
+	const flag = "--prometheus-credentials: "
+	for name, tt := range map[string]struct {
+		data    map[string]string
+		headers http.Header
+		problem string
+	}{
+		"a token":             {map[string]string{"token": "x"}, http.Header{}, ""},
+		"a login":             {map[string]string{"username": "x", "password": "y"}, http.Header{}, ""},
+		"only headers":        {map[string]string{"headers": "X-Scope-OrgID: shop\n\nX-Team:web\n"}, http.Header{"X-Scope-Orgid": {"shop"}, "X-Team": {"web"}}, ""},
+		"nothing":             {nil, http.Header{}, ""},
+		"half a login":        {map[string]string{"username": "x"}, nil, flag + "the Secret needs either the key token, or the keys username and password"},
+		"a token of lines":    {map[string]string{"token": "a\nb"}, nil, flag + "the Secret has a token that is not one line of printable ASCII"},
+		"no certificate":      {map[string]string{"ca.crt": "x"}, nil, flag + "the Secret needs ca.crt, or tls.crt with tls.key, with valid PEM"},
+		"no header":           {map[string]string{"headers": "shop"}, nil, flag + "the key headers of the Secret has a line that is not Name: value"},
+		"a header that is no": {map[string]string{"headers": "Host: x"}, nil, flag + "the key headers of the Secret: Host cannot be set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			own := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "kuberik-system", Name: "own"}, Data: map[string][]byte{}}
+			for key, value := range tt.data {
+				own.Data[key] = []byte(value)
+			}
+			reader := fake.NewClientBuilder().WithObjects(own).Build()
+			_, headers, err := probe.ReadOwn(t.Context(), reader, "--prometheus-credentials", client.ObjectKeyFromObject(own))
+			if tt.problem != "" {
+				g.Expect(err).To(MatchError(HavePrefix(tt.problem)))
+				return
+			}
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(headers).To(Equal(tt.headers))
+		})
+	}
 }

@@ -22,17 +22,21 @@ var reserved = []string{
 // Headers returns the headers of a HealthCheck. A header that may not be set, or that
 // cannot be sent, is a Problem. The API server checks the same, except for older CRDs.
 func Headers(field string, from []v1alpha1.Header) (http.Header, error) {
-	headers := http.Header{}
+	return headers(field+".headers", from)
+}
+
+func headers(where string, from []v1alpha1.Header) (http.Header, error) {
+	made := http.Header{}
 	for _, header := range from {
 		switch {
 		case slices.Contains(reserved, strings.ToLower(header.Name)):
-			return nil, health.Problemf("%s.headers: %s cannot be set; use secretRef for credentials", field, header.Name)
+			return nil, health.Problemf("%s: %s cannot be set; use secretRef for credentials", where, header.Name)
 		case !isToken(header.Name) || !isPrintable(header.Value):
-			return nil, health.Problemf("%s.headers: a name or value contains characters that cannot be sent; use printable ASCII", field)
+			return nil, health.Problemf("%s: a name or value contains characters that cannot be sent; use printable ASCII", where)
 		}
-		headers.Set(header.Name, header.Value)
+		made.Set(header.Name, header.Value)
 	}
-	return headers, nil
+	return made, nil
 }
 
 // isToken is stricter than RFC 9110, as the API is.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
@@ -34,6 +35,7 @@ type Session struct {
 	options   Options
 	transport *http.Transport
 	status    int
+	date      time.Time
 }
 
 // Open returns a session. Nothing is sent yet.
@@ -64,13 +66,17 @@ func (s *Session) Client() *http.Client {
 // Status returns the status code of the last response. It is 0 if there was none.
 func (s *Session) Status() int { return s.status }
 
+// Date returns when the last response was sent, by the clock of the server. It is zero if the
+// response does not say so.
+func (s *Session) Date() time.Time { return s.date }
+
 // Close closes the connection.
 func (s *Session) Close() { s.transport.CloseIdleConnections() }
 
 // RoundTrip sends a request to the target, with headers and credentials. The body of the
 // response ends with ErrTooLarge if it has too many bytes.
 func (s *Session) RoundTrip(request *http.Request) (*http.Response, error) {
-	s.status = 0
+	s.status, s.date = 0, time.Time{}
 	if !s.options.Target.Same(request.URL) {
 		if request.Body != nil {
 			_ = request.Body.Close()
@@ -82,6 +88,7 @@ func (s *Session) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err //nolint:wrapcheck // it is the transport's
 	}
 	s.status = response.StatusCode
+	s.date, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none
 	response.Body = &bounded{ReadCloser: response.Body, left: s.options.MostOfBody}
 	return response, nil
 }

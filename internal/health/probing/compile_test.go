@@ -8,7 +8,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -16,8 +15,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
-
-func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
 // query returns a HealthCheck of the class prometheus, with changes of its spec.
 func query(changes ...func(*v1alpha1.PrometheusSpec)) *v1alpha1.HealthCheck {
@@ -51,22 +48,17 @@ func TestProblemOfASpecNamesItsField(t *testing.T) {
 	header := []v1alpha1.Header{{Name: "Host", Value: "kubernetes.default"}}
 	mixed := query()
 	mixed.Spec.HTTP = request().Spec.HTTP
-	stale := query()
-	stale.Spec.StaleAfter = lasting(5 * time.Second)
 	for name, tt := range map[string]struct {
 		check *v1alpha1.HealthCheck
 		field string
 		says  string
 	}{
-		"unknown variable":     {p(func(s *v1alpha1.PrometheusSpec) { s.Query = "up{x=\"$(nonsense)\"}" }), "spec.prometheus.query", "nonsense"},
-		"variable outside ''":  {p(func(s *v1alpha1.PrometheusSpec) { s.Query = "up $(version)" }), "spec.prometheus.query", "version"},
-		"window without one":   {p(func(s *v1alpha1.PrometheusSpec) { s.Query = "rate(x[$(window)])" }), "spec.prometheus.query", "window"},
-		"condition":            {p(func(s *v1alpha1.PrometheusSpec) { s.Condition = "value <=" }), "spec.prometheus.condition", ""},
-		"condition of no bool": {p(func(s *v1alpha1.PrometheusSpec) { s.Condition = "value" }), "spec.prometheus.condition", "true or false"},
-		"condition too long":   {p(func(s *v1alpha1.PrometheusSpec) { s.Condition = strings.Repeat(" ", 2049) + "true" }), "spec.prometheus.condition", "may have 2048"},
-		"range of many points": {p(func(s *v1alpha1.PrometheusSpec) {
-			s.Range = &v1alpha1.PrometheusRange{Over: *lasting(time.Hour), Step: *lasting(time.Second)}
-		}), "spec.prometheus.range", "step"},
+		"unknown variable":      {p(func(s *v1alpha1.PrometheusSpec) { s.Query = "up{x=\"$(nonsense)\"}" }), "spec.prometheus.query", "nonsense"},
+		"variable outside ''":   {p(func(s *v1alpha1.PrometheusSpec) { s.Query = "up $(version)" }), "spec.prometheus.query", "version"},
+		"window without one":    {p(func(s *v1alpha1.PrometheusSpec) { s.Query = "rate(x[$(window)])" }), "spec.prometheus.query", "window"},
+		"condition":             {p(func(s *v1alpha1.PrometheusSpec) { s.Condition = "value <=" }), "spec.prometheus.condition", ""},
+		"condition of no bool":  {p(func(s *v1alpha1.PrometheusSpec) { s.Condition = "value" }), "spec.prometheus.condition", "true or false"},
+		"condition too long":    {p(func(s *v1alpha1.PrometheusSpec) { s.Condition = strings.Repeat(" ", 2049) + "true" }), "spec.prometheus.condition", "may have 2048"},
 		"header of Prometheus":  {p(func(s *v1alpha1.PrometheusSpec) { s.Headers = header }), "spec.prometheus.headers: ", "Host"},
 		"address":               {p(func(s *v1alpha1.PrometheusSpec) { s.Address = "https://prometheus.example.org" }), "spec.prometheus.address", "--health-destinations"},
 		"address with a user":   {p(func(s *v1alpha1.PrometheusSpec) { s.Address = "https://a:b@prometheus.example.com" }), "spec.prometheus.address", ""},
@@ -74,7 +66,6 @@ func TestProblemOfASpecNamesItsField(t *testing.T) {
 		"condition of a request": {
 			h(func(s *v1alpha1.HTTPSpec) { s.Condition = "value <= 1.0" }), "spec.http.condition", "value",
 		},
-		"number of a request":  {h(func(s *v1alpha1.HTTPSpec) { s.Measure = "status == 200" }), "spec.http.measure", ""},
 		"header of a request":  {h(func(s *v1alpha1.HTTPSpec) { s.Headers = header }), "spec.http.headers: ", "Host"},
 		"URL":                  {h(func(s *v1alpha1.HTTPSpec) { s.URL = "https://169.254.169.254/latest" }), "spec.http.url", ""},
 		"URL of the API":       {h(func(s *v1alpha1.HTTPSpec) { s.URL = "https://kubernetes.default/api" }), "spec.http.url", ""},
@@ -82,8 +73,7 @@ func TestProblemOfASpecNamesItsField(t *testing.T) {
 		"path": {h(func(s *v1alpha1.HTTPSpec) {
 			s.URL, s.Service = "", &v1alpha1.ServiceReference{Name: "web", Path: "/$(nonsense)"}
 		}), "spec.http.service.path", "nonsense"},
-		"two blocks":  {mixed, "spec.http", "remove"},
-		"stale early": {stale, "spec.staleAfter", "interval"},
+		"two blocks": {mixed, "spec.http", "remove"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -116,7 +106,6 @@ func TestWhetherAResultDependsOnTheRelease(t *testing.T) {
 		"a request":                    {request(), false},
 		"a path with $(digest)":        {request(func(s *v1alpha1.HTTPSpec) { s.URL += "?d=$(digest)" }), true},
 		"a response about the release": {request(func(s *v1alpha1.HTTPSpec) { s.Condition = "json.version == release.tag" }), true},
-		"a number about the release":   {request(func(s *v1alpha1.HTTPSpec) { s.Measure = "release.tag == '' ? 1.0 : 2.0" }), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

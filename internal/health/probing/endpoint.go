@@ -26,7 +26,6 @@ type request struct {
 	spec      *v1alpha1.HTTPSpec
 	template  variables.Template
 	condition *condition.Expression
-	number    *condition.Expression // nil: the latency
 	headers   http.Header
 }
 
@@ -35,18 +34,13 @@ func (m Means) endpoint(p *Probe, check *v1alpha1.HealthCheck) (err error) {
 	if r.condition, err = condition.HTTP(r.spec.Condition); err != nil {
 		return &health.Problem{Text: err.Error()}
 	}
-	if r.spec.Measure != "" {
-		if r.number, err = condition.HTTPMeasure(r.spec.Measure); err != nil {
-			return &health.Problem{Text: err.Error()}
-		}
-	}
 	if r.headers, err = probe.Headers(httpField, r.spec.Headers); err != nil {
 		return err
 	}
 	if p.Destination, err = r.parse(); err != nil {
 		return err
 	}
-	p.UsesRelease = r.template.UsesRelease() || r.condition.UsesRelease() || r.number != nil && r.number.UsesRelease()
+	p.UsesRelease = r.template.UsesRelease() || r.condition.UsesRelease()
 	p.run = r.measure
 	return nil
 }
@@ -103,7 +97,7 @@ func (r *request) measure(ctx context.Context, subject Subject, at time.Time) (h
 	if _, ok := health.IsProblem(err); ok {
 		return health.Outcome{}, "", err
 	}
-	return endpoint.Judge(response, err, r.judge(ctx, subject, at), r.measured(ctx, subject, at), r.spec.Unreachable), "", nil
+	return endpoint.Judge(response, err, r.judge(ctx, subject, at), r.spec.Unreachable), "", nil
 }
 
 func (r *request) send(ctx context.Context, resolved string) (endpoint.Response, error) {
@@ -125,16 +119,6 @@ func (r *request) judge(ctx context.Context, subject Subject, at time.Time) endp
 	return func(response endpoint.Response) (bool, error) {
 		good, err := r.condition.Holds(ctx, responseOf(response, subject, at))
 		return good, shown(httpField+".condition", err)
-	}
-}
-
-func (r *request) measured(ctx context.Context, subject Subject, at time.Time) endpoint.Measure {
-	if r.number == nil {
-		return endpoint.Latency
-	}
-	return func(response endpoint.Response) (float64, error) {
-		value, err := r.number.Number(ctx, responseOf(response, subject, at))
-		return value, shown(httpField+".measure", err)
 	}
 }
 

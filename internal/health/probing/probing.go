@@ -41,6 +41,9 @@ type Means struct {
 	// Prometheus is the address of HealthChecks that name none. It is empty if there is no
 	// such address, and must be allowed.
 	Prometheus string
+	// PrometheusSecret is what is sent to that address when a HealthCheck names none; empty if
+	// there is nothing to send.
+	PrometheusSecret types.NamespacedName
 	// Reader reads Services, EndpointSlices and Secrets: live, so that nothing is watched.
 	Reader client.Reader
 	// Objects reads the objects of the class object.
@@ -60,12 +63,13 @@ type Subject struct {
 	// Entry is the ID of its current history entry, and Retry identifies the last retry.
 	Entry int64
 	Retry string
-	// Number is how many measurements have decided something since the reset.
+	// Number is how many measurements since the reset were good or bad.
 	Number int
-	// Release is the one that the Rollout has promoted last, and Before the one before.
+	// Release is the one that the Rollout has promoted last, and Before is the one that
+	// succeeded last before it.
 	Release, Before v1alpha1.VersionInfo
-	// PromotedAt is when the promotion was recorded.
-	PromotedAt time.Time
+	// LeftAt is when the promotion was recorded that first replaced Before.
+	LeftAt time.Time
 	// Reset is when the HealthCheck was reset.
 	Reset time.Time
 }

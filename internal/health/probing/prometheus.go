@@ -4,6 +4,7 @@ package probing
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"time"
 
@@ -30,11 +31,12 @@ type query struct {
 	baseline  baseline
 }
 
-// baseline remembers what was measured for the time before a promotion: the past does not
-// change, so it is asked for once. Only one measurement of a probe is under way.
+// baseline remembers what was measured for the last good time: the past does not change, so
+// it is asked for once. Only one measurement of a probe is under way.
 type baseline struct {
-	promotedAt time.Time
-	value      *float64
+	tag    string
+	leftAt time.Time
+	value  *float64
 }
 
 func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
@@ -49,6 +51,9 @@ func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
 	if q.headers, err = probe.Headers(prometheusField, q.spec.Headers); err != nil {
 		return err
 	}
+	if q.isOperators() && (q.spec.SecretRef != nil || q.spec.CertSecretRef != nil) {
+		return health.Problemf("%s.secretRef: the default Prometheus is asked with the operator's credentials: remove the field, or set spec.prometheus.address", prometheusField)
+	}
 	p.UsesRelease = q.template.UsesRelease() || q.condition.UsesRelease() || q.compares()
 	p.run = q.measure
 	p.Destination, err = q.destination()
@@ -60,6 +65,12 @@ func duration(spec *v1alpha1.PrometheusSpec) time.Duration {
 		return 0
 	}
 	return spec.Window.Duration
+}
+
+// isOperators reports whether the operator has set both what is asked and with which
+// credentials.
+func (q *query) isOperators() bool {
+	return q.spec.Address == "" && q.spec.Service == nil && q.PrometheusSecret.Name != ""
 }
 
 func (q *query) compares() bool { return q.spec.Baseline == v1alpha1.BaselineBeforePromotion }
@@ -104,15 +115,12 @@ func (q *query) measure(ctx context.Context, subject Subject, at time.Time) (hea
 		return health.Outcome{}, text, err
 	}
 	defer server.Close()
-	question := prometheus.Question{
-		Query: text, At: at, Range: q.spec.Range, Since: subject.Reset, Delay: q.Spec.Delay, Timeout: q.Spec.Timeout,
-	}
-	before, err := q.before(ctx, server, subject, question)
+	before, err := q.before(ctx, server, subject)
 	if err != nil {
 		return health.Outcome{}, text, err
 	}
-	data, err := server.Ask(ctx, question)
-	return prometheus.Judge(data, err, before, q.judge(ctx, subject, at)), text, nil
+	value, err := server.Ask(ctx, prometheus.Question{Query: text, At: at, Since: subject.Reset, Timeout: q.Spec.Timeout})
+	return prometheus.Judge(value, err, before, q.judge(ctx, subject, at)), text, nil
 }
 
 func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
@@ -120,41 +128,55 @@ func (q *query) open(ctx context.Context) (*prometheus.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := probe.ReadCredentials(ctx, q.Reader, prometheusField, q.namespace, q.spec.RequestSpec)
+	options := probe.Options{Target: target, Headers: q.headers}
+	if q.isOperators() {
+		err = q.addOperators(ctx, &options)
+	} else {
+		options.Credentials, err = probe.ReadCredentials(ctx, q.Reader, prometheusField, q.namespace, q.spec.RequestSpec)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return prometheus.Open(ctx, q.Guard, probe.Options{Target: target, Credentials: credentials, Headers: q.headers})
+	return prometheus.Open(ctx, q.Guard, q.Clock.Now, options)
 }
 
-// before returns what the same query says of the moment before the promotion; nil if
-// nothing is compared, or if there was no release before, or no number.
-func (q *query) before(ctx context.Context, server *prometheus.Server, subject Subject, now prometheus.Question) (*float64, error) {
-	if !q.compares() || subject.PromotedAt.IsZero() || subject.Before.Tag == "" {
+// addOperators adds the credentials of the operator. Their headers replace those of the
+// HealthCheck.
+func (q *query) addOperators(ctx context.Context, options *probe.Options) error {
+	credentials, headers, err := probe.ReadOwn(ctx, q.Reader, "--prometheus-credentials", q.PrometheusSecret)
+	if err != nil {
+		return err
+	}
+	options.Credentials, options.Headers = credentials, q.headers.Clone()
+	maps.Copy(options.Headers, headers)
+	return nil
+}
+
+// before returns what the same query says of the moment at which the last good release was
+// left; nil if nothing is compared, or if there is no such release, or no number.
+func (q *query) before(ctx context.Context, server *prometheus.Server, subject Subject) (*float64, error) {
+	if !q.compares() || subject.Before.Tag == "" {
 		return nil, nil
 	}
-	if q.baseline.promotedAt.Equal(subject.PromotedAt) {
+	if q.baseline.tag == subject.Before.Tag && q.baseline.leftAt.Equal(subject.LeftAt) {
 		return q.baseline.value, nil
 	}
-	text, err := resolve(prometheusField+".query", q.template, subject.values(subject.Before, q.namespace, duration(q.spec), subject.PromotedAt))
+	text, err := resolve(prometheusField+".query", q.template, subject.values(subject.Before, q.namespace, duration(q.spec), subject.LeftAt))
 	if err != nil {
-		return nil, nil // the release before has no such value, so there is no number either
+		return nil, nil // that release has no such value, so there is no number either
 	}
-	value, err := server.Baseline(ctx, now.Baseline(text, subject.PromotedAt))
+	value, err := server.Ask(ctx, prometheus.Question{Query: text, At: subject.LeftAt, Timeout: q.Spec.Timeout})
 	if err != nil {
-		return nil, err
+		return nil, probe.Fault("the baseline: " + probe.Cause(err))
 	}
-	q.baseline = baseline{promotedAt: subject.PromotedAt, value: value}
+	q.baseline = baseline{tag: subject.Before.Tag, leftAt: subject.LeftAt, value: value}
 	return value, nil
 }
 
 func (q *query) judge(ctx context.Context, subject Subject, at time.Time) prometheus.Condition {
-	return func(data prometheus.Data, before *float64) (bool, error) {
-		samples := condition.Samples{Baseline: before, Release: subject.release(), Elapsed: subject.elapsed(at)}
-		for _, series := range data.Series {
-			samples.Series = append(samples.Series, condition.Series{Labels: series.Labels, Values: series.Values})
-		}
-		good, err := q.condition.Holds(ctx, samples)
+	return func(value float64, before *float64) (bool, error) {
+		sample := condition.Sample{Value: value, Baseline: before, Release: subject.release(), Elapsed: subject.elapsed(at)}
+		good, err := q.condition.Holds(ctx, sample)
 		return good, shown(prometheusField+".condition", err)
 	}
 }

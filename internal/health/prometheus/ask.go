@@ -21,11 +21,12 @@ import (
 type Server struct {
 	session *probe.Session
 	api     prometheusv1.API
+	now     func() time.Time
 }
 
 // Open returns a server. Nothing is sent yet. The size of a body that the options contain
 // has no meaning.
-func Open(ctx context.Context, guard destination.Guard, options probe.Options) (*Server, error) {
+func Open(ctx context.Context, guard destination.Guard, now func() time.Time, options probe.Options) (*Server, error) {
 	options.MostOfBody = limit.Answer
 	session, err := probe.Open(ctx, guard, options)
 	if err != nil {
@@ -33,61 +34,53 @@ func Open(ctx context.Context, guard destination.Guard, options probe.Options) (
 	}
 	address := options.Target.URL()
 	sender := session.Client()
-	sender.Transport = sparse{sender.Transport}
+	sender.Transport = complete{sender.Transport}
 	client, err := api.NewClient(api.Config{Address: address.String(), Client: sender})
 	if err != nil {
 		return nil, fmt.Errorf("use the address of Prometheus: %w", err)
 	}
-	return &Server{session, prometheusv1.NewAPI(client)}, nil
+	return &Server{session, prometheusv1.NewAPI(client), now}, nil
 }
 
 // Close closes the connection.
 func (s *Server) Close() { s.session.Close() }
 
-// Ask sends a question. The text of an error may contain what the server has written:
-// probe.Cause says what may be shown.
-func (s *Server) Ask(ctx context.Context, question Question) (Data, error) {
+// Ask sends a question, and returns the number in the answer; nil if there is none. The text
+// of an error may contain what the server has written: probe.Cause says what may be shown.
+func (s *Server) Ask(ctx context.Context, question Question) (*float64, error) {
 	question.At = question.At.Truncate(precision)
 	ctx, cancel := context.WithTimeout(ctx, question.Timeout)
 	defer cancel()
-	value, warnings, err := s.send(ctx, question)
+	value, warnings, err := s.api.Query(ctx, question.Query, question.At, question.limits()...)
 	if err != nil {
-		return Data{}, s.explain(ctx, err)
+		return nil, s.explain(ctx, err)
 	}
-	data, err := read(value)
-	data.Warnings = len(warnings)
-	return data, err
-}
-
-// send sends a question with the limits that Prometheus itself can keep.
-func (s *Server) send(ctx context.Context, question Question) (model.Value, prometheusv1.Warnings, error) {
-	if question.Range == nil {
-		return s.api.Query(ctx, question.Query, question.At, limits(question, question.lookbackDelta())...)
-	}
-	over, back := question.span()
-	return s.api.QueryRange(ctx, question.Query, over, limits(question, back)...)
-}
-
-func limits(question Question, back time.Duration) []prometheusv1.Option {
-	return []prometheusv1.Option{
-		prometheusv1.WithTimeout(whole(question.Timeout)),
-		prometheusv1.WithLookbackDelta(whole(back)),
-		prometheusv1.WithLimit(limit.Series + 1),
-	}
-}
-
-// Baseline sends the question for a baseline. It returns nil if there is no number. Several
-// series are an error.
-func (s *Server) Baseline(ctx context.Context, question Question) (*float64, error) {
-	data, err := s.Ask(ctx, question)
-	if err != nil || len(data.Series) == 0 {
+	if err := compareClocks(s.session.Date(), s.now()); err != nil {
 		return nil, err
 	}
-	value, ok := data.Value()
-	if !ok {
-		return nil, errManyBaselines
+	return observed(value, warnings)
+}
+
+// observed returns the number of an answer that is complete. Several series come first:
+// Prometheus warns that it returned only some of them.
+func observed(value model.Value, warnings prometheusv1.Warnings) (*float64, error) {
+	number, err := read(value)
+	if err == nil && len(warnings) > 0 {
+		return nil, errWarnings
 	}
-	return &value, nil
+	return number, err
+}
+
+// mostSeries is enough to see that there are several.
+const mostSeries = 2
+
+// limits are those that Prometheus itself can keep.
+func (q Question) limits() []prometheusv1.Option {
+	return []prometheusv1.Option{
+		prometheusv1.WithTimeout(whole(q.Timeout)),
+		prometheusv1.WithLookbackDelta(whole(q.lookbackDelta())),
+		prometheusv1.WithLimit(mostSeries),
+	}
 }
 
 // explain adds to an error what may be shown of it.

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -34,6 +33,11 @@ var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
 func open(tb testing.TB, address string) *prometheus.Server {
 	tb.Helper()
+	return openAt(tb, address, time.Now)
+}
+
+func openAt(tb testing.TB, address string, now func() time.Time) *prometheus.Server {
+	tb.Helper()
 	list, err := destination.List{}.With(address)
 	if err != nil {
 		tb.Fatal(err)
@@ -43,7 +47,7 @@ func open(tb testing.TB, address string) *prometheus.Server {
 		tb.Fatal(err)
 	}
 	guard := destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
-	server, err := prometheus.Open(tb.Context(), guard, probe.Options{Target: target})
+	server, err := prometheus.Open(tb.Context(), guard, now, probe.Options{Target: target})
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -77,14 +81,7 @@ func question() prometheus.Question {
 	return prometheus.Question{Query: "up", At: noon, Since: noon.Add(-10 * time.Minute), Timeout: 10 * time.Second}
 }
 
-// belowOne is a condition on one value.
-func belowOne(data prometheus.Data, _ *float64) (bool, error) {
-	value, ok := data.Value()
-	if !ok {
-		return false, probe.Fault("value is not defined, because there are several series")
-	}
-	return value < 1, nil
-}
+func belowOne(value float64, _ *float64) (bool, error) { return value < 1, nil }
 
 func TestAnswerIsJudged(t *testing.T) {
 	const good, bad, failed, none = v1alpha1.MeasurementGood, v1alpha1.MeasurementBad, v1alpha1.MeasurementError, v1alpha1.MeasurementNoData
@@ -95,8 +92,8 @@ func TestAnswerIsJudged(t *testing.T) {
 		one := `{"metric":{"a":"` + marker + `"},"value":[1,"0.5"]},`
 		return success("vector", "["+strings.TrimSuffix(strings.Repeat(one, n), ",")+"]")
 	}
-	tooMany := health.Outcome{Result: failed, Message: "the query returns more than 100 series: aggregate, for example with sum or max"}
-	tooLarge := health.Outcome{Result: failed, Message: "the answer of Prometheus has more than 4 MiB: aggregate, for example with sum or max"}
+	several := health.Outcome{Result: failed, Message: "the query returns several series: aggregate them to one, for example with sum(…) or max(…)"}
+	tooLarge := health.Outcome{Result: failed, Message: "the answer of Prometheus has more than 64 KiB: aggregate the query to one series, for example with sum(…) or max(…)"}
 	foreign := health.Outcome{Result: failed, Message: "the answer is not one of Prometheus: check its address, and that the query returns numbers"}
 	fails := func(message string) health.Outcome { return health.Outcome{Result: failed, Message: message} }
 	for name, test := range map[string]struct {
@@ -109,19 +106,18 @@ func TestAnswerIsJudged(t *testing.T) {
 		"a scalar":              {200, success("scalar", `[1,"0.5"]`), outcome(good, 0.5)},
 		"infinity":              {200, success("scalar", `[1,"+Inf"]`), outcome(bad, math.Inf(1))},
 		"less than all numbers": {200, success("scalar", `[1,"-Inf"]`), outcome(good, math.Inf(-1))},
-		"the last of a range":   {200, success("matrix", `[{"metric":{},"values":[[1,"2"],[2,"0.5"],[3,"NaN"]]}]`), outcome(good, 0.5)},
 		"no series":             {200, success("vector", `[]`), health.Outcome{Result: none, Message: "the query returns no number"}},
-		"an empty range":        {200, success("matrix", `[]`), health.Outcome{Result: none, Message: "the query returns no number"}},
+		"a range":               {200, success("matrix", `[{"metric":{},"values":[[1,"2"],[2,"0.5"]]}]`), fails("the query returns a range of samples: use a function of it, for example max_over_time(…)")},
 		"NaN":                   {200, success("scalar", `[1,"NaN"]`), health.Outcome{Result: none, Message: "the query returns no number"}},
-		"NaN beside a number":   {200, success("vector", `[{"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"0.5"]}]`), outcome(good, 0.5)},
+		"NaN beside a number":   {200, success("vector", `[{"metric":{"a":"b"},"value":[1,"NaN"]},{"metric":{},"value":[1,"0.5"]}]`), several},
 		"warnings": {200, strings.Replace(series(1), `{`, `{"warnings":["`+marker+`","`+marker+`"],`, 1),
-			health.Good("0.5", "warnings of Prometheus: 2; run the query there to see them")},
-		"several series":       {200, series(2), fails("value is not defined, because there are several series")},
-		"a hundred series":     {200, series(100), fails("value is not defined, because there are several series")},
-		"a hundred and one":    {200, series(101), tooMany},
+			fails("the answer has warnings, so it may not be complete: run the query in Prometheus to see them")},
+		"infos":                {200, strings.Replace(series(1), `{`, `{"infos":["`+marker+`"],`, 1), outcome(good, 0.5)},
+		"several series":       {200, series(2), several},
+		"a hundred series":     {200, series(100), several},
 		"a string":             {200, success("string", `[1,"`+marker+`"]`), foreign},
 		"native histograms":    {200, success("vector", `[{"metric":{},"histogram":[1,{"count":"1","sum":"1","buckets":[]}]}]`), fails("the query returns native histograms: use histogram_quantile, histogram_avg or histogram_count")},
-		"5 MiB":                {200, success("vector", `[{"metric":{"a":"`+strings.Repeat("x", 5<<20)+`"},"value":[1,"1"]}]`), tooLarge},
+		"5 MiB":                {200, success("vector", `[{"metric":{"a":"`+strings.Repeat("x", 64<<10)+`"},"value":[1,"1"]}]`), tooLarge},
 		"a million objects":    {200, success("vector", "["+strings.TrimSuffix(strings.Repeat("{},", 1<<20), ",")+"]"), tooLarge},
 		"a million warnings":   {200, `{"warnings":[` + strings.TrimSuffix(strings.Repeat(`"",`, 1<<20), ",") + `]}`, tooLarge},
 		"null":                 {200, success("vector", "[null]"), foreign},
@@ -140,8 +136,8 @@ func TestAnswerIsJudged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			data, err := answering(t, test.status, test.body).Ask(t.Context(), question())
-			got := prometheus.Judge(data, err, nil, belowOne)
+			value, err := answering(t, test.status, test.body).Ask(t.Context(), question())
+			got := prometheus.Judge(value, err, nil, belowOne)
 			g.Expect(got).To(Equal(test.want))
 			g.Expect(fmt.Sprintf("%+v", got)).NotTo(ContainSubstring(marker))
 		})
@@ -149,23 +145,11 @@ func TestAnswerIsJudged(t *testing.T) {
 }
 
 func TestErrorOfAConditionIsShownOnlyInOurWords(t *testing.T) {
-	quoting := func(prometheus.Data, *float64) (bool, error) { return false, errors.New(marker) }
-	data := prometheus.Data{Series: []prometheus.Series{{Values: []float64{2}}}}
-	NewWithT(t).Expect(prometheus.Judge(data, nil, new(1.0), quoting)).To(Equal(health.Outcome{
+	quoting := func(float64, *float64) (bool, error) { return false, errors.New(marker) }
+	NewWithT(t).Expect(prometheus.Judge(new(2.0), nil, new(1.0), quoting)).To(Equal(health.Outcome{
 		Result: v1alpha1.MeasurementError, Value: "2", Baseline: "1",
 		Message: "the condition cannot be evaluated for this response: use has() for fields that may be missing",
 	}))
-}
-
-func TestConditionSeesEveryNumber(t *testing.T) {
-	g := NewWithT(t)
-	body := success("matrix", `[{"metric":{"a":"b"},"values":[[1,"1"],[2,"NaN"],[3,"3"]]},{"metric":{"a":"c"},"values":[[3,"4"]]},{"metric":{"a":"d"},"values":[[3,"NaN"]]}]`)
-	data, err := answering(t, 200, body).Ask(t.Context(), question())
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(data).To(Equal(prometheus.Data{Series: []prometheus.Series{
-		{Labels: map[string]string{"a": "b"}, Values: []float64{1, 3}}, {Labels: map[string]string{"a": "c"}, Values: []float64{4}},
-	}}))
-	g.Expect(data.Values()).To(Equal([]float64{1, 3, 4}))
 }
 
 // asked returns what a server is asked by a question.
@@ -182,7 +166,7 @@ func asked(t *testing.T, q prometheus.Question) (path string, parameters url.Val
 	return path, parameters
 }
 
-func TestInstantQuerySeesNothingFromBeforeTheReset(t *testing.T) {
+func TestQuerySeesNothingFromBeforeTheReset(t *testing.T) {
 	for name, test := range map[string]struct {
 		since time.Time
 		want  string
@@ -199,64 +183,40 @@ func TestInstantQuerySeesNothingFromBeforeTheReset(t *testing.T) {
 			path, parameters := asked(t, q)
 			NewWithT(t).Expect(path).To(Equal("/prometheus/api/v1/query"))
 			NewWithT(t).Expect(parameters).To(Equal(url.Values{
-				"query": {"up"}, "time": {"1772452800"}, "timeout": {"10s"}, "limit": {"101"}, "lookback_delta": {test.want},
+				"query": {"up"}, "time": {"1772452800"}, "timeout": {"10s"}, "limit": {"2"}, "lookback_delta": {test.want}, "partial_response": {"false"},
 			}))
 		})
 	}
 }
 
-func TestRangeSeesNothingFromBeforeTheReset(t *testing.T) {
-	at := func(before time.Duration) string { return fmt.Sprint(noon.Add(-before).Unix()) }
+// A clock that is behind asks for a time before the release was rolled out.
+func TestClocksMustNotDiffer(t *testing.T) {
 	for name, test := range map[string]struct {
-		since, delay  time.Duration
-		over, step    time.Duration
-		begin, lookup string
+		date string
+		want string
 	}{
-		"long after the reset":        {since: 2 * time.Hour, delay: time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(10 * time.Minute), lookup: "5m0s"},
-		"soon after the reset":        {since: 6 * time.Minute, delay: time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(5 * time.Minute), lookup: "1m0s"},
-		"after a longer delay":        {since: 6 * time.Minute, delay: 3 * time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(3 * time.Minute), lookup: "3m0s"},
-		"without a delay":             {since: 6 * time.Minute, over: 10 * time.Minute, step: 30 * time.Second, begin: at(5 * time.Minute), lookup: "1m0s"},
-		"just after the reset":        {since: 20 * time.Second, over: 10 * time.Minute, step: 2 * time.Second, begin: at(10 * time.Second), lookup: "10s"},
-		"at the reset":                {over: 10 * time.Minute, step: 30 * time.Second, begin: at(0), lookup: "1ms"},
-		"with steps that do not fit":  {since: 2 * time.Hour, over: 100 * time.Second, step: 30 * time.Second, begin: at(90 * time.Second), lookup: "5m0s"},
-		"with a step that is longer":  {since: 2 * time.Hour, over: 10 * time.Second, step: 30 * time.Second, begin: at(0), lookup: "5m0s"},
-		"before the delay has passed": {since: 30 * time.Second, delay: time.Minute, over: time.Minute, step: time.Second, begin: at(0), lookup: "1m0s"},
+		"the same time":  {noon.Format(http.TimeFormat), ""},
+		"a little later": {noon.Add(30 * time.Second).Format(http.TimeFormat), ""},
+		"later":          {noon.Add(31 * time.Second).Format(http.TimeFormat), "the clocks of Prometheus and of this controller differ by 31s: synchronize them"},
+		"earlier":        {noon.Add(-185 * time.Second).Format(http.TimeFormat), "the clocks of Prometheus and of this controller differ by 3m: synchronize them"},
+		"much later":     {noon.Add(25 * time.Hour).Format(http.TimeFormat), "the clocks of Prometheus and of this controller differ by 25h: synchronize them"},
+		"no date":        {"", ""},
+		"another text":   {marker, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			q := question()
-			q.Since, q.Delay = noon.Add(-test.since), test.delay
-			q.Range = &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: test.over}, Step: metav1.Duration{Duration: test.step}}
-			path, parameters := asked(t, q)
-			NewWithT(t).Expect(path).To(Equal("/prometheus/api/v1/query_range"))
-			NewWithT(t).Expect(parameters).To(Equal(url.Values{
-				"query": {"up"}, "start": {test.begin}, "end": {at(0)}, "step": {fmt.Sprint(test.step.Seconds())},
-				"timeout": {"10s"}, "limit": {"101"}, "lookback_delta": {test.lookup},
-			}))
+			g := NewWithT(t)
+			url := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header()["Date"] = []string{test.date}
+				_, _ = w.Write([]byte(success("vector", "[]")))
+			})
+			_, err := openAt(t, url, func() time.Time { return noon }).Ask(t.Context(), question())
+			if test.want == "" {
+				g.Expect(err).NotTo(HaveOccurred())
+				return
+			}
+			g.Expect(probe.Cause(err)).To(Equal(test.want))
 		})
 	}
-}
-
-func TestBaselineIsAskedAtThePromotion(t *testing.T) {
-	g := NewWithT(t)
-	q := question()
-	q.Range = &v1alpha1.PrometheusRange{}
-	_, parameters := asked(t, q.Baseline("up{version=\"1.3.0\"}", noon.Add(-time.Hour)))
-	g.Expect(parameters).To(Equal(url.Values{
-		"query": {`up{version="1.3.0"}`}, "time": {"1772449200"}, "timeout": {"10s"}, "limit": {"101"}, "lookback_delta": {"5m0s"},
-	}))
-}
-
-func TestBaselineIsOneNumberOrNone(t *testing.T) {
-	g := NewWithT(t)
-	of := func(result string) (*float64, error) {
-		return answering(t, 200, success("vector", result)).Baseline(t.Context(), question())
-	}
-	one := `{"metric":{},"value":[1,"0.5"]}`
-	g.Expect(of("[" + one + "]")).To(Equal(new(0.5)))
-	g.Expect(of("[]")).To(BeNil())
-	g.Expect(of(`[{"metric":{},"value":[1,"NaN"]}]`)).To(BeNil())
-	_, err := of("[" + one + "," + one + "]")
-	g.Expect(probe.Cause(err)).To(Equal("the query returned several series before the promotion, so there is no baseline: aggregate"))
 }
 
 func TestPrometheusThatIsSilentIsAnError(t *testing.T) {
@@ -267,7 +227,7 @@ func TestPrometheusThatIsSilentIsAnError(t *testing.T) {
 	q := question()
 	q.Timeout = 20 * time.Millisecond
 	_, err := server.Ask(t.Context(), q)
-	g.Expect(prometheus.Judge(prometheus.Data{}, err, nil, belowOne)).To(Equal(
+	g.Expect(prometheus.Judge(nil, err, nil, belowOne)).To(Equal(
 		health.Outcome{Result: v1alpha1.MeasurementError, Message: "no answer within the timeout"}))
 }
 
@@ -290,12 +250,9 @@ func FuzzAnswer(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, code int, text string) {
 		status, body = 200+int(uint(code)%400), text
-		data, err := open(t, address).Ask(t.Context(), question())
-		outcome := prometheus.Judge(data, err, nil, belowOne)
-		if len(data.Series) > 100 {
-			t.Errorf("%d series", len(data.Series))
-		}
-		if outcome.Result == v1alpha1.MeasurementError && err == nil && len(data.Series) < 2 {
+		value, err := open(t, address).Ask(t.Context(), question())
+		outcome := prometheus.Judge(value, err, nil, belowOne)
+		if outcome.Result == v1alpha1.MeasurementError && err == nil {
 			t.Errorf("%q: %+v without an error", text, outcome)
 		}
 		if len(text) > 12 && strings.Contains(outcome.Message, text) {

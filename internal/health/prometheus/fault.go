@@ -14,9 +14,10 @@ import (
 
 // Faults of an answer.
 const (
-	errManySeries    = probe.Fault("the query returns more than 100 series: aggregate, for example with sum or max")
-	errManyBaselines = probe.Fault("the query returned several series before the promotion, so there is no baseline: aggregate")
-	errManyBytes     = probe.Fault("the answer of Prometheus has more than 4 MiB: aggregate, for example with sum or max")
+	errManySeries    = probe.Fault("the query returns several series: aggregate them to one, for example with sum(…) or max(…)")
+	errManyBytes     = probe.Fault("the answer of Prometheus has more than 64 KiB: aggregate the query to one series, for example with sum(…) or max(…)")
+	errWarnings      = probe.Fault("the answer has warnings, so it may not be complete: run the query in Prometheus to see them")
+	errRange         = probe.Fault("the query returns a range of samples: use a function of it, for example max_over_time(…)")
 	errHistogram     = probe.Fault("the query returns native histograms: use histogram_quantile, histogram_avg or histogram_count")
 	errNotPrometheus = probe.Fault("the answer is not one of Prometheus: check its address, and that the query returns numbers")
 )

@@ -7,6 +7,7 @@ package measurements
 import (
 	"context"
 	"fmt"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -15,9 +16,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
@@ -69,10 +68,9 @@ func start(t *testing.T, now time.Time) *prometheus.Server {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { g.Expect(running.Stop()).To(Succeed()) })
 	server := open(t, running.URL)
-	g.Eventually(func() (int, error) {
-		data, err := server.Ask(t.Context(), prometheus.Question{Query: "count(many)", At: now, Timeout: 10 * time.Second})
-		return len(data.Series), err
-	}, 30*time.Second, 100*time.Millisecond).Should(Equal(1))
+	g.Eventually(func() (*float64, error) {
+		return server.Ask(t.Context(), prometheus.Question{Query: "count(many)", At: now, Timeout: 10 * time.Second})
+	}, 30*time.Second, 100*time.Millisecond).Should(Equal(new(150.0)))
 	return server
 }
 
@@ -84,7 +82,7 @@ func open(t *testing.T, url string) *prometheus.Server {
 	target, err := list.Allowed("spec.prometheus.address", url)
 	g.Expect(err).NotTo(HaveOccurred())
 	guard := destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }}
-	server, err := prometheus.Open(t.Context(), guard, probe.Options{Target: target})
+	server, err := prometheus.Open(t.Context(), guard, time.Now, probe.Options{Target: target})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(server.Close)
 	return server
@@ -94,13 +92,13 @@ func TestPrometheusAnswers(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	server := start(t, now)
 	question := func(query string) prometheus.Question {
-		return prometheus.Question{Query: query, At: now, Since: now.Add(-reset), Delay: time.Minute, Timeout: 10 * time.Second}
+		return prometheus.Question{Query: query, At: now, Since: now.Add(-reset), Timeout: 10 * time.Second}
 	}
-	value := func(t *testing.T, q prometheus.Question) []float64 {
+	value := func(t *testing.T, q prometheus.Question) *float64 {
 		t.Helper()
-		data, err := server.Ask(t.Context(), q)
+		value, err := server.Ask(t.Context(), q)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		return data.Values()
+		return value
 	}
 	atReset := func(query string, after time.Duration) prometheus.Question {
 		q := question(query)
@@ -109,57 +107,48 @@ func TestPrometheusAnswers(t *testing.T) {
 	}
 
 	t.Run("an instant query", func(t *testing.T) {
-		NewWithT(t).Expect(value(t, question(`error_rate{version="1.4.0"}`))).To(Equal([]float64{0.031}))
+		NewWithT(t).Expect(value(t, question(`error_rate{version="1.4.0"}`))).To(Equal(new(0.031)))
 	})
 	t.Run("a time since the reset that is not whole", func(t *testing.T) {
 		g := NewWithT(t)
 		for _, since := range []time.Duration{7900 * time.Millisecond, 900500 * time.Microsecond, time.Microsecond} {
 			q := question(`error_rate{version="1.4.0"}`)
 			q.Since, q.Timeout = now.Add(-since), 2500*time.Millisecond
-			g.Expect(value(t, q)).To(Equal([]float64{0.031}), since.String())
+			g.Expect(value(t, q)).To(Equal(new(0.031)), since.String())
 		}
 	})
 	t.Run("a scalar, no number and infinity", func(t *testing.T) {
 		g := NewWithT(t)
-		g.Expect(value(t, question("scalar(age_minutes)"))).To(Equal([]float64{0}))
-		g.Expect(value(t, question("age_minutes / 0"))).To(BeEmpty())
-		g.Expect(value(t, question("vector(1) / 0"))).To(HaveLen(1))
-		g.Expect(value(t, question("no_such_metric"))).To(BeEmpty())
+		g.Expect(value(t, question("scalar(age_minutes)"))).To(Equal(new(0.0)))
+		g.Expect(value(t, question("age_minutes / 0"))).To(BeNil())
+		g.Expect(value(t, question("vector(1) / 0"))).To(Equal(new(math.Inf(1))))
+		g.Expect(value(t, question("no_such_metric"))).To(BeNil())
+	})
+	t.Run("a remark that is no warning", func(t *testing.T) {
+		NewWithT(t).Expect(value(t, question("sum(rate(age_minutes[5m])) * 0"))).To(Equal(new(0.0)), "Prometheus remarks that it may not be a counter")
 	})
 	t.Run("nothing from before the reset", func(t *testing.T) {
 		g := NewWithT(t)
 		q := atReset("old", time.Minute)
-		g.Expect(value(t, q)).To(BeEmpty())
+		g.Expect(value(t, q)).To(BeNil())
 		q.Since = time.Time{}
-		g.Expect(value(t, q)).To(Equal([]float64{1}), "it is there for who looks further back")
-	})
-	t.Run("a range that ends now", func(t *testing.T) {
-		q := question("age_minutes")
-		q.Range = &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: 2 * time.Minute}, Step: metav1.Duration{Duration: 30 * time.Second}}
-		NewWithT(t).Expect(value(t, q)).To(Equal([]float64{2, 1.5, 1, 0.5, 0}))
-	})
-	t.Run("a range that begins after the delay", func(t *testing.T) {
-		q := question("age_minutes")
-		q.Range = &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: 30 * time.Minute}, Step: metav1.Duration{Duration: time.Minute}}
-		NewWithT(t).Expect(value(t, q)).To(Equal([]float64{9, 8, 7, 6, 5, 4, 3, 2, 1, 0}))
-	})
-	t.Run("a range without a delay, and without what is older", func(t *testing.T) {
-		q := atReset("old", 2*time.Minute)
-		q.Delay, q.Range = 0, &v1alpha1.PrometheusRange{Over: metav1.Duration{Duration: 10 * time.Minute}, Step: metav1.Duration{Duration: 5 * time.Second}}
-		NewWithT(t).Expect(value(t, q)).To(BeEmpty())
+		g.Expect(value(t, q)).To(Equal(new(1.0)), "it is there for who looks further back")
 	})
 	t.Run("a baseline at the promotion", func(t *testing.T) {
 		g := NewWithT(t)
-		before := question("").Baseline(`error_rate{version="1.3.0"}`, now.Add(-promoted))
-		g.Expect(server.Baseline(t.Context(), before)).To(Equal(new(0.004)))
-		before = question("").Baseline(`error_rate{version="1.2.0"}`, now.Add(-promoted))
-		g.Expect(server.Baseline(t.Context(), before)).To(BeNil())
+		before := func(version string) prometheus.Question {
+			return prometheus.Question{Query: fmt.Sprintf("error_rate{version=%q}", version), At: now.Add(-promoted), Timeout: 10 * time.Second}
+		}
+		g.Expect(value(t, before("1.3.0"))).To(Equal(new(0.004)))
+		g.Expect(value(t, before("1.2.0"))).To(BeNil())
 	})
 	for query, want := range map[string]string{
-		"many":             "the query returns more than 100 series: aggregate, for example with sum or max",
-		"sum(":             "Prometheus answers 400 Bad Request (bad_data)",
-		`"text"`:           "the answer is not one of Prometheus: check its address, and that the query returns numbers",
-		"many * on() many": "Prometheus answers 422 Unprocessable Entity (execution)",
+		"many":                     "the query returns several series: aggregate them to one, for example with sum(…) or max(…)",
+		"old[5m]":                  "the query returns a range of samples: use a function of it, for example max_over_time(…)",
+		"quantile(2, age_minutes)": "the answer has warnings, so it may not be complete: run the query in Prometheus to see them",
+		"sum(":                     "Prometheus answers 400 Bad Request (bad_data)",
+		`"text"`:                   "the answer is not one of Prometheus: check its address, and that the query returns numbers",
+		"many * on() many":         "Prometheus answers 422 Unprocessable Entity (execution)",
 	} {
 		t.Run(query, func(t *testing.T) {
 			q := question(query)

@@ -59,6 +59,65 @@ func explained(s *env.Env, message string) {
 	}
 }
 
+// The database breaks while 2.1.0 bakes, so every release has as many errors. To go back does
+// not help: the rollback is compared with the last good time, not with the failure.
+func TestRollbackIsComparedWithTheLastGoodTime(t *testing.T) {
+	s := env.New(t, plane)
+	s.CreateFlux()
+	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute), func(spec *v1alpha1.RolloutSpec) {
+		spec.Rollback = &v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersIgnore}
+	}))
+	rates.set("2.0.0", 0.002)
+	s.Publish(s.ConfigRelease("2.0.0"))
+	s.AwaitState("2.0.0", v1alpha1.BakeSucceeded)
+
+	rates.set("2.1.0", 0.5)
+	s.Publish(s.ConfigRelease("2.1.0"))
+	s.Await("2.1.0", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Tag == "2.1.0" })
+	rates.set("2.0.0", 0.5)
+	s.Await("the rollback", func(r *v1alpha1.Rollout) bool { return len(r.Status.History) == 3 })
+	isAsBadAsBefore(s, "2.0.0")
+}
+
+// 3.1.0 fails, and a user lets 3.2.0 go, which is as bad. The limit does not move up with
+// each bad release.
+func TestFixIsComparedWithTheLastGoodRelease(t *testing.T) {
+	s := env.New(t, plane)
+	s.CreateFlux()
+	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute)))
+	rates.set("3.0.0", 0.002)
+	s.Publish(s.ConfigRelease("3.0.0"))
+	s.AwaitState("3.0.0", v1alpha1.BakeSucceeded)
+	rates.set("3.1.0", 0.5)
+	s.Publish(s.ConfigRelease("3.1.0"))
+	s.AwaitState("3.1.0", v1alpha1.BakeFailed)
+	rates.set("3.2.0", 0.5)
+	s.Publish(s.ConfigRelease("3.2.0"))
+	s.AwaitCandidate("3.2.0")
+	s.Ask(v1alpha1.UnblockFailedAnnotation, "true")
+	s.Await("3.2.0", func(r *v1alpha1.Rollout) bool { return r.Current().Version.Tag == "3.2.0" })
+	isAsBadAsBefore(s, "3.2.0")
+}
+
+// isAsBadAsBefore checks that the current release, the third entry of the history, is not
+// good because the failure before it was as bad.
+func isAsBadAsBefore(s *env.Env, version string) {
+	s.T.Helper()
+	want := "0.5, 0.5 (2 of 2 bad; value <= 0.01 || value <= baseline.orValue(0.01) * 2.0), before 0.002"
+	check := errorRate(s)
+	env.Eventually(s.T, version+" compared with the last good release", func() (bool, string) {
+		s.Read(check)
+		status := check.Status
+		return strings.Contains(status.Query, version) && status.Status != v1alpha1.HealthStatusPending, fmt.Sprintf("%+v", status)
+	})
+	if check.Status.Status != v1alpha1.HealthStatusUnhealthy || *check.Status.Message != want {
+		s.T.Errorf("the check is %s: %s", check.Status.Status, *check.Status.Message)
+	}
+	if current := s.Live().Current(); current.Version.Tag != version || current.State() == v1alpha1.BakeSucceeded {
+		s.T.Errorf("%s is %s: %s", current.Version.Tag, current.State(), *current.BakeStatusMessage)
+	}
+}
+
 // errorRate returns a HealthCheck that compares the error rate with that of the release
 // before.
 func errorRate(s *env.Env) *v1alpha1.HealthCheck {

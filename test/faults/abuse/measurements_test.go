@@ -39,6 +39,9 @@ func TestDestinationsThatHangOrNeverEnd(t *testing.T) {
 	alone := judged.release("1.0.0")
 
 	both := []abuser{newAbuser(t), newAbuser(t)}
+	for _, a := range both {
+		a.bakes()
+	}
 	load := watchWorkload(t, asked)
 	const checks = 300
 	for i := range checks {
@@ -65,13 +68,22 @@ func TestDestinationsThatHangOrNeverEnd(t *testing.T) {
 		mostOfTenant, attacked["error-rate"], alone["error-rate"]))
 }
 
-// asking returns a HealthCheck that is always measured, and asks one of the servers for as
-// long as it may.
+// bakes begins a bake that does not end during the test: so its HealthChecks are measured.
+func (a abuser) bakes() {
+	a.T.Helper()
+	a.Create(a.Flux(plane.Registry.Host())[1:]...) // the namespace exists
+	a.Create(a.Rollout(a.Baked(time.Hour, time.Hour)))
+	a.Publish(a.ConfigRelease("1.0.0"))
+	a.AwaitState("1.0.0", v1alpha1.BakeInProgress)
+}
+
+// asking returns a HealthCheck of the bake, which fails nothing, and asks one of the servers
+// for as long as it may.
 func (a abuser) asking(i int) *v1alpha1.HealthCheck {
-	check := a.Another(fmt.Sprint("asks-", i)).HealthCheck()
-	check.Annotations = nil
+	check := a.HealthCheck()
+	check.Name, check.Annotations = fmt.Sprint("asks-", i), nil
 	check.Spec = v1alpha1.HealthCheckSpec{MeasuringSpec: v1alpha1.MeasuringSpec{
-		Run: v1alpha1.RunAlways, Interval: &metav1.Duration{Duration: judgedEvery}, Timeout: &metav1.Duration{Duration: 30 * time.Second},
+		Enforce: new(bool), Delay: &metav1.Duration{}, Interval: &metav1.Duration{Duration: judgedEvery}, Timeout: &metav1.Duration{Duration: 30 * time.Second},
 	}}
 	server := asked.hostile[i%len(asked.hostile)]
 	switch i / len(asked.hostile) % 3 {
