@@ -27,12 +27,14 @@ func (d *Decision) chooseOutcome(in Input) {
 	if in.Rollout.Recovering() {
 		proofs = proofs.waived()
 	}
+	proofs, staleAt := proofs.fresh(in.Now)
 	if entry.State() == v1alpha1.BakeDeploying {
 		d.judgeDeploying(in, entry, proofs)
 	} else {
 		d.judgeBaking(in, entry, proofs)
 	}
 	if d.Action == Wait {
+		d.lookAt(staleAt)
 		d.chooseCandidate(in)
 	}
 }
@@ -94,8 +96,18 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.outdated(), "; "))
 		d.Overdue = true
 	default:
-		d.finish(in)
+		d.endBake(in)
 	}
+}
+
+// endBake ends a bake that was healthy for its time. A promotion that cannot fail succeeds,
+// whatever was measured in between.
+func (d *Decision) endBake(in Input) {
+	if bad := tooManyBad(in.Health.Checks); len(bad) > 0 && !in.Rollout.Recovering() {
+		d.fail(v1alpha1.CauseHealthCheckFailed, bad, describe(bad))
+		return
+	}
+	d.finish(in)
 }
 
 func (d *Decision) wait(reason, message string) {

@@ -5,6 +5,7 @@ package promotion
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -39,17 +40,24 @@ func problemOf(check *v1alpha1.HealthCheck, spec *v1alpha1.RolloutSpec) string {
 	if check.Status.Problem != "" {
 		return "cannot be measured: " + check.Status.Problem
 	}
+	if seldom := tooSeldom(check, spec); seldom != "" {
+		return "says nothing about a bake: " + seldom
+	}
 	if spec.DeployTimeout == nil {
 		return ""
 	}
-	if slow := measure.TooSlow(measuring(check), spec.DeployTimeout.Duration); slow != "" {
+	if slow := measure.TooSlow(measure.SpecOf(check), spec.DeployTimeout.Duration); slow != "" {
 		return "cannot prove a release in time: " + slow
 	}
 	return ""
 }
 
-func measuring(check *v1alpha1.HealthCheck) measure.Spec {
-	return measure.NewSpec(*check.Spec.Class, check.Spec.MeasuringSpec, measure.BlocksOf(check.Spec))
+// tooSeldom returns why a check is not measured within a bake; empty if it is.
+func tooSeldom(check *v1alpha1.HealthCheck, spec *v1alpha1.RolloutSpec) string {
+	if spec.BakeTime == nil {
+		return ""
+	}
+	return measure.TooSeldom(measure.SpecOf(check), spec.BakeTime.Duration)
 }
 
 // toReset returns the checks to reset now. Those that ask what was rolled out come after
@@ -84,24 +92,48 @@ func isAboutAnother(said *v1alpha1.MeasuredRelease, release *v1alpha1.VersionInf
 	return said.Tag != "" && said.Tag != release.Tag || said.Digest != "" && digest != nil && *digest != "" && said.Digest != *digest
 }
 
-// lastValue returns what a check measured last, after its name; empty if it has measured
-// nothing.
-func lastValue(check *v1alpha1.HealthCheck) string {
-	if !check.IsMeasured() || len(check.Status.Measurements) == 0 || check.Status.Measurements[0].Value == "" {
-		return ""
-	}
-	return check.Name + " " + check.Status.Measurements[0].Value
-}
-
-// lastValues returns what the checks measured last.
+// lastValues returns what the checks measured last, each after its name.
 func lastValues(checks []v1alpha1.HealthCheck) []string {
 	var values []string
 	for i := range checks {
-		if value := lastValue(&checks[i]); value != "" {
-			values = append(values, value)
+		if value := measure.LastValue(&checks[i]); value != "" {
+			values = append(values, checks[i].Name+" "+value)
 		}
 	}
 	return values
+}
+
+// tooManyBad returns the checks of which too many measurements were bad, as failures. Not
+// three in a row need to be: an application of which every second answer is an error is not
+// healthy.
+func tooManyBad(checks []v1alpha1.HealthCheck) []v1alpha1.FailedHealthCheck {
+	var all []v1alpha1.FailedHealthCheck
+	for i := range checks {
+		if why, bad := measure.TooManyBad(&checks[i]); bad {
+			all = append(all, v1alpha1.FailedHealthCheck{Name: checks[i].Name, Namespace: checks[i].Namespace, Message: &why})
+		}
+	}
+	return all
+}
+
+// fresh returns the proofs without those that rest on measurements that are too old, because
+// nobody has measured for a while, and has not said so yet. It also returns when time alone
+// makes another one too old; zero means never.
+func (p Proofs) fresh(now time.Time) (Proofs, time.Time) {
+	var next time.Time
+	for _, i := range p.indices(Proven) {
+		if !p[i].Check.IsMeasured() {
+			continue
+		}
+		switch stale := measure.StaleAt(p[i].Check); {
+		case stale.IsZero():
+		case now.After(stale):
+			p[i].State = Undecided
+		default:
+			next = earlier(next, stale.Add(time.Nanosecond))
+		}
+	}
+	return p, next
 }
 
 // Awaits reports whether the running promotion of a Rollout depends on what the check
