@@ -52,9 +52,9 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 		d.failByHealth(in, proofs)
 	case healthy:
 		d.startBake(in, entry)
-	case in.Targets.gaveUp() && Protected(&in.Rollout.Spec) && !in.Rollout.Recovering():
+	case in.fluxGaveUp():
 		d.failByTargets(in, proofs)
-	case !deadline.IsZero() && in.Now.After(deadline) && !in.onlyLacksTraffic(proofs):
+	case in.missed(deadline, proofs):
 		d.failByDeadline(in, proofs)
 	case !applied:
 		d.wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
@@ -62,6 +62,11 @@ func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEnt
 		d.awaitHealth(in, proofs)
 		d.lookAt(d.overdueAt(in, entry, proofs))
 	}
+	d.awaitDeadline(in, deadline)
+}
+
+// awaitDeadline schedules a recheck after a deadline that has not passed.
+func (d *Decision) awaitDeadline(in Input, deadline time.Time) {
 	if d.Action == Wait && !in.Now.After(deadline) {
 		d.lookAfter(deadline)
 	}

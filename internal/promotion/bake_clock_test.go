@@ -116,9 +116,13 @@ func TestBakeClockCountsHealth(t *testing.T) {
 
 // A pod that is replaced, or a node that is drained, is not worth a report.
 func TestLullIsNotReported(t *testing.T) {
-	for after, reported := range map[time.Duration]bool{0: false, time.Minute - instant: false, time.Minute: true} {
-		s := bakes(2*time.Hour, check("db").Pending().ChangedAt(eleven), eleven.Add(30*time.Minute), 0).at(eleven.Add(30 * time.Minute).Add(after))
-		diff(t, reported, promotion.Decide(s.in()).Overdue)
+	for _, test := range []struct {
+		after    time.Duration
+		reported bool
+	}{{0, false}, {time.Minute - instant, false}, {time.Minute, true}} {
+		began := eleven.Add(30 * time.Minute)
+		s := bakes(2*time.Hour, check("db").Pending().ChangedAt(eleven), began, 0).at(began.Add(test.after))
+		diff(t, test.reported, promotion.Decide(s.in()).Overdue)
 	}
 }
 

@@ -56,6 +56,17 @@ func (d *Decision) failByDeadline(in Input, proofs Proofs) {
 		fmt.Sprintf("%s %s: %s", atDeadline, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; ")))
 }
 
+// fluxGaveUp reports whether a promotion has failed because Flux does not try again.
+func (in Input) fluxGaveUp() bool {
+	return in.Targets.gaveUp() && Protected(&in.Rollout.Spec) && !in.Rollout.Recovering()
+}
+
+// missed reports whether a deadline, if there is one, has passed for something else than
+// traffic.
+func (in Input) missed(deadline time.Time, proofs Proofs) bool {
+	return !deadline.IsZero() && in.Now.After(deadline) && !in.onlyLacksTraffic(proofs)
+}
+
 // onlyLacksTraffic reports whether all that is missing are measured HealthChecks that were
 // asked and had no data so far. The deadline is about being applied and rolled out:
 // at night, nobody may use the application.

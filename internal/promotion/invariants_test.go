@@ -231,10 +231,10 @@ func (w *world) checkRecord(in promotion.Input, d promotion.Decision) {
 	if running > 1 || running == 1 && !w.rollout.Current().State().Running() {
 		w.fail("more than the newest entry is running: %s", w.describeHistory())
 	}
-	switch d.Action {
-	case promotion.StartBake:
+	if d.Action == promotion.StartBake {
 		w.beginsBake()
-	case promotion.FinishBake:
+	}
+	if d.Action == promotion.FinishBake {
 		w.checkSuccess(in)
 	}
 	if d.Action == promotion.FailBake && in.Rollout.Recovering() {

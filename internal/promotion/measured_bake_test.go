@@ -67,10 +67,13 @@ func TestMeasurementsThatStopProveNothing(t *testing.T) {
 func TestCheckThatIsMeasuredTooSeldomHoldsReleases(t *testing.T) {
 	c := measured(noon, 1, 0)
 	c.Spec.Interval = &metav1.Duration{Duration: time.Hour}
-	for bake, want := range map[time.Duration][]string{10 * time.Minute: {v1alpha1.HealthCheckInvalidReason}, time.Hour: {}} {
-		r := rollout().BakeTime(bake).Ledger("1.0.0", "1.1.0").SelectAllChecks().History(entry("1.0.0").Succeeded())
+	for _, test := range []struct {
+		bake time.Duration
+		want []string
+	}{{10 * time.Minute, []string{v1alpha1.HealthCheckInvalidReason}}, {time.Hour, []string{}}} {
+		r := rollout().BakeTime(test.bake).Ledger("1.0.0", "1.1.0").SelectAllChecks().History(entry("1.0.0").Succeeded())
 		s := given(r)
 		s.input.Health.Checks = []v1alpha1.HealthCheck{*c}
-		diff(t, map[string][]string{"1.1.0": want}, reasons(promotion.Decide(s.in())))
+		diff(t, map[string][]string{"1.1.0": test.want}, reasons(promotion.Decide(s.in())))
 	}
 }

@@ -62,8 +62,8 @@ func TestSnapshotGivesTheInputsOfTheCaches(t *testing.T) {
 func withoutConsumers(in promotion.Input) promotion.Input {
 	in.Targets.All = slices.Clone(in.Targets.All)
 	for i := range in.Targets.All {
-		switch t := &in.Targets.All[i]; t.Reason {
-		case v1alpha1.TargetNoConsumer, v1alpha1.TargetConsumerElsewhere:
+		t := &in.Targets.All[i]
+		if t.Reason == v1alpha1.TargetNoConsumer || t.Reason == v1alpha1.TargetConsumerElsewhere {
 			t.Reason, t.Message, t.PulledOnly = "", "", false
 		}
 	}

@@ -31,10 +31,8 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 	switch {
 	case !charted && len(t.Paths) == 0, !t.offers(rollout, version):
 		return pending
-	case failed && wasApplied(h):
-		return failure(v1alpha1.TargetUnhealthy, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case charted && refusesChart(h, version), failed:
-		return failure(v1alpha1.TargetNotApplied, apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
+		return failure(reasonOfHelm(h), apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
 		return applied
 	case !t.handled():
@@ -47,6 +45,14 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) ob
 // the version was written.
 func (t Target) hasFailed(rollout *v1alpha1.Rollout) bool {
 	return t.tried(rollout) && helmFailed(t.HelmRelease) && t.handled()
+}
+
+// reasonOfHelm returns why a HelmRelease has failed.
+func reasonOfHelm(h *helmv2.HelmRelease) v1alpha1.TargetReason {
+	if helmFailed(h) && wasApplied(h) {
+		return v1alpha1.TargetUnhealthy
+	}
+	return v1alpha1.TargetNotApplied
 }
 
 // wasApplied reports whether the last attempt, which has failed, got as far as the cluster:
