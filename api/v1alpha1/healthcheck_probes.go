@@ -377,7 +377,7 @@ type MeasuredRelease struct {
 }
 
 // MeasuringReason is why a HealthCheck is not measured, or why its measurements fail.
-// +kubebuilder:validation:Enum=NotMeasurable;ProblemFound;OtherInstance;NotStarted
+// +kubebuilder:validation:Enum=NotMeasurable;ProblemFound;OtherInstance;NotStarted;NotObserved
 type MeasuringReason string
 
 const (
@@ -392,6 +392,9 @@ const (
 	// HealthNotStarted: nothing that has run has failed. What is missing was not started in
 	// time: no node is free, or an image cannot be pulled.
 	HealthNotStarted MeasuringReason = "NotStarted"
+	// HealthNotObserved: nothing is known to be wrong. Something could not be observed, or
+	// Flux is not done.
+	HealthNotObserved MeasuringReason = "NotObserved"
 )
 
 // MeasuringStatus shows what was measured.

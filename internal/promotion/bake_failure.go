@@ -133,10 +133,11 @@ func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs
 	return proofs, next
 }
 
-// lostSince returns since when what a check of the class kustomization looks at is not
-// healthy any more. Checks of other classes have their own rules, and zero is returned.
+// lostSince returns since when what a check of the class kustomization looks at is known not
+// to be healthy any more. Checks of other classes have their own rules, and zero is returned.
 func lostSince(check *v1alpha1.HealthCheck, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
-	if !check.IsClass(v1alpha1.HealthCheckClassKustomization) || check.Status.Status != v1alpha1.HealthStatusPending {
+	known := check.Status.Status == v1alpha1.HealthStatusPending && check.Status.Reason != v1alpha1.HealthNotObserved
+	if !check.IsClass(v1alpha1.HealthCheckClassKustomization) || !known {
 		return time.Time{}
 	}
 	since := timeOf(entry.BakeStartTime)

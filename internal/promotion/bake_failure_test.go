@@ -59,6 +59,9 @@ func TestReleaseThatIsLostDuringItsBake(t *testing.T) {
 		"nor does what several Rollouts deploy": {
 			bake(loses(tenMinutesAgo)).shared("shop"), promotion.FailBake, v1alpha1.CauseDeployTimeout, never,
 		},
+		"what cannot be observed is not lost": {
+			bake(loses(tenMinutesAgo).Reason(v1alpha1.HealthNotObserved)), promotion.Wait, "", late,
+		},
 		"a promotion that cannot fail waits": {recovering(bake(loses(tenMinutesAgo))), promotion.Wait, "", late},
 		"what was lost before the bake counts from its start": {
 			bakes(2*time.Hour, loses(eleven.Add(-time.Hour)), eleven, 0).at(eleven.Add(9 * time.Minute)), promotion.Wait, "", eleven.Add(10 * time.Minute),

@@ -363,7 +363,7 @@ func TestHealthOfAKustomizationAndItsInventory(t *testing.T) {
 			hc := checkWith(v1alpha1.KustomizationAnnotation, "web")
 			hc.Status.Status = tc.was
 			got := check(t, hc, interceptor.Funcs{}, tc.objects...)
-			got.Basis = ""
+			got.Basis, got.Reason = "", "" // pods_test.go looks at the reason
 			got.ErrorTime = got.ErrorTime.UTC()
 			tc.want.ErrorTime = tc.want.ErrorTime.UTC()
 			tc.want.Kinds = tc.kinds

@@ -3,9 +3,12 @@
 package kustomization_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +61,31 @@ func daemons() *appsv1.DaemonSet {
 	}
 }
 
+// Flux may not be done, or an object may not be readable: that is no loss of health.
+func TestOnlyAppliedObjectsAreKnownNotToBeHealthy(t *testing.T) {
+	failing := condition(meta.ReadyCondition, metav1.ConditionFalse, meta.ReconciliationFailedReason, "kustomize build failed")
+	for name, test := range map[string]struct {
+		source  metav1.Condition
+		objects []client.Object
+		hooks   interceptor.Funcs
+	}{
+		"Flux fails to build it": {source: failing, objects: []client.Object{deployment("web")}},
+		"an object cannot be read": {source: ready, objects: []client.Object{deployment("web")}, hooks: interceptor.Funcs{
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+				if o.GetObjectKind().GroupVersionKind().Kind == "Deployment" {
+					return errors.New("no route to host")
+				}
+				return c.Get(ctx, key, o, opts...)
+			},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := check(t, checkWith(v1alpha1.KustomizationAnnotation, "web"), test.hooks, append(test.objects, source([]metav1.Condition{test.source}, webID))...)
+			NewWithT(t).Expect([]any{got.Status, got.Reason}).To(Equal([]any{v1alpha1.HealthStatusPending, v1alpha1.HealthNotObserved}), got.Message)
+		})
+	}
+}
+
 func TestPodsOfTheNewestTemplateDecide(t *testing.T) {
 	crash := waitsFor("CrashLoopBackOff")
 	database := func() *appsv1.StatefulSet {
@@ -88,6 +116,10 @@ func TestPodsOfTheNewestTemplateDecide(t *testing.T) {
 		"a Deployment that was late, and runs": {
 			webID, append(ofRevision(failed("web", oldTime)), podOf("hash-2", "a", corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, 0)),
 			v1alpha1.HealthStatusUnhealthy, "", `Failed: Deployment shop/web: ReplicaSet "web-1" has timed out progressing.`,
+		},
+		"a Deployment that a user holds": {
+			webID, ofRevision(held("web")), v1alpha1.HealthStatusPending, v1alpha1.HealthNotStarted,
+			"Waiting for Deployment shop/web: paused by spec.paused (updated: 0/1)",
 		},
 		"a StatefulSet that crashes": {
 			zoneID, []client.Object{database(), podOf("hash-2", "a", crash, 4)},

@@ -28,7 +28,9 @@ const (
 func judge(seen []observation) health.Result {
 	if failed := inPhase(seen, workload.Failed); len(failed) > 0 {
 		result := health.Unhealthy("Failed: "+describe(failed), newest(failed))
-		result.Reason = reasonOf(failed)
+		if isNotStarted(failed) {
+			result.Reason = v1alpha1.HealthNotStarted
+		}
 		return result
 	}
 	pending := inPhase(seen, workload.Progressing, workload.Held, workload.Terminating)
@@ -43,18 +45,27 @@ func judge(seen []observation) health.Result {
 	if len(parts) > 0 {
 		result := health.Pending(strings.Join(parts, ". "))
 		result.RecheckAt = earliestRecheck(pending)
-		result.Reason = reasonOf(slices.Concat(inPhase(seen[1:], workload.Progressing, workload.Held, workload.Terminating), unknown))
+		result.Reason = whyPending(inPhase(seen[1:], workload.Progressing, workload.Held, workload.Terminating))
 		return result
 	}
 	return health.Healthy(fmt.Sprintf("%s is applied, and nothing of it is failed or in progress", seen[0].name))
 }
 
-// reasonOf returns NotStarted if nothing of these objects has run and failed.
-func reasonOf(some []observation) v1alpha1.MeasuringReason {
-	if len(some) == 0 || slices.ContainsFunc(some, func(o observation) bool { return !o.NotStarted }) {
-		return ""
+// whyPending returns what is known of the applied objects that are pending. If there are
+// none, some could not be observed, or Flux itself is not done.
+func whyPending(applied []observation) v1alpha1.MeasuringReason {
+	switch {
+	case len(applied) == 0:
+		return v1alpha1.HealthNotObserved
+	case isNotStarted(applied):
+		return v1alpha1.HealthNotStarted
 	}
-	return v1alpha1.HealthNotStarted
+	return ""
+}
+
+// isNotStarted reports whether nothing of these objects has run and failed.
+func isNotStarted(some []observation) bool {
+	return !slices.ContainsFunc(some, func(o observation) bool { return !o.NotStarted && o.Phase != workload.Held })
 }
 
 func inPhase(seen []observation, phases ...workload.Phase) []observation {
