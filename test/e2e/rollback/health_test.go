@@ -159,10 +159,7 @@ func TestReleaseThatWasNotStartedCondemnsNothing(t *testing.T) {
 			if back == nil || back.Reason != v1alpha1.CauseNotSelectedReason {
 				t.Errorf("RolledBack is %+v", back)
 			}
-			var held v1alpha1.ReleaseQuarantineList
-			if err := plane.Client().List(t.Context(), &held, client.InNamespace(a.Namespace)); err != nil || len(held.Items) > 0 {
-				t.Errorf("%d quarantines, %v", len(held.Items), err)
-			}
+			a.holdsNothing()
 		})
 	}
 }
@@ -180,5 +177,47 @@ func (a *app) timed(deploy time.Duration) func(*v1alpha1.RolloutSpec) {
 	return func(spec *v1alpha1.RolloutSpec) {
 		a.Baked(time.Second, deploy)(spec)
 		spec.HealthCheckSelector = nil
+	}
+}
+
+// Two Rollouts write into one Kustomization. When its objects crash, nobody knows whose
+// release is the cause.
+func TestRolloutsOfOneKustomizationAccuseNothing(t *testing.T) {
+	const crashes, innocent = "1.12.1", "1.3.0"
+	a := open(t, true)
+	if err := plane.CrashVersion(t.Context(), crashes); err != nil {
+		t.Fatal(err)
+	}
+	a.deploy(a.Kustomization(), a.Baked(time.Second, time.Hour))
+	till, shared := a.Another("till"), a.Kustomization()
+	a.Change(shared, func() {
+		shared.Annotations[v1alpha1.SubstituteAnnotationPrefix+"TILL"+v1alpha1.SubstituteAnnotationSuffix] = till.Name
+	})
+	check, host := till.HealthCheck(), plane.Registry.Host()
+	check.Annotations[v1alpha1.KustomizationAnnotation] = shared.Name
+	till.Create(till.ImageRepository(host), till.ImagePolicy(">=1.0.0"), check, till.Rollout(till.Baked(time.Second, time.Hour), goesBack))
+	till.Publish(till.ConfigRelease(good))
+	till.AwaitState(good, v1alpha1.BakeSucceeded)
+
+	a.SetBakeTime(time.Hour)
+	till.SetBakeTime(time.Hour)
+	till.Publish(till.ConfigRelease(innocent))
+	till.AwaitState(innocent, v1alpha1.BakeInProgress)
+	a.Publish(a.ConfigRelease(crashes))
+	for version, e := range map[string]*env.Env{crashes: a.Env, innocent: till} {
+		if entry := e.AwaitState(version, v1alpha1.BakeFailed).Current(); entry.Cause != v1alpha1.CauseDeployTimeout {
+			t.Errorf("%s: %s %s", version, entry.Cause, *entry.BakeStatusMessage)
+		}
+		e.Stays("where it is", func(r *v1alpha1.Rollout) bool { return len(r.Status.History) == 2 })
+	}
+	a.holdsNothing()
+}
+
+// holdsNothing checks that no failure was reported.
+func (a *app) holdsNothing() {
+	a.T.Helper()
+	var held v1alpha1.ReleaseQuarantineList
+	if err := plane.Client().List(a.T.Context(), &held, client.InNamespace(a.Namespace)); err != nil || len(held.Items) > 0 {
+		a.T.Errorf("%d quarantines, %v", len(held.Items), err)
 	}
 }
