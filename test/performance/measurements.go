@@ -33,6 +33,9 @@ func startPrometheus() *prometheus {
 	return p
 }
 
+// judgedBake is the bake time of Rollouts with measured HealthChecks: one interval.
+const judgedBake = 5 * time.Second
+
 // judged is what a release for all Rollouts costs that each of them bakes.
 type judged struct {
 	promotions int
@@ -47,7 +50,7 @@ type judged struct {
 // with HealthChecks that are measured.
 func (b *bench) measureMeasurements(ctx context.Context, p plan) (measured, error) {
 	m := measured{}
-	if err := b.protect(ctx, b.some(b.rollouts), bakeTime); err != nil {
+	if err := b.protect(ctx, b.some(b.rollouts), judgedBake); err != nil {
 		return m, err
 	}
 	alone, err := b.releaseJudged(ctx, p, "-written")
@@ -68,7 +71,7 @@ func (b *bench) measureMeasurements(ctx context.Context, p plan) (measured, erro
 
 // askPrometheus makes the HealthChecks ones of the class prometheus.
 func (b *bench) askPrometheus(ctx context.Context) error {
-	const spec = `{"spec":{"class":"prometheus","delay":"0s","prometheus":{"query":"error_rate{version=\"$(version)\"}","condition":"value <= 1.0"}}}`
+	const spec = `{"spec":{"class":"prometheus","delay":"0s","interval":"5s","prometheus":{"query":"error_rate{version=\"$(version)\"}","condition":"value <= 1.0"}}}`
 	return forEach(ctx, namers, b.rollouts, func(ctx context.Context, i int) error {
 		return b.admin.patch(ctx, healthChecks, b.fleet.namespace(i), b.fleet.name(i), "", "kustomize-controller", []byte(spec))
 	})

@@ -20,11 +20,11 @@ import (
 func TestReleaseIsJudgedByItsErrorRate(t *testing.T) {
 	s := env.New(t, plane)
 	s.CreateFlux()
-	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(2*time.Second, 2*time.Minute)))
+	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute)))
 	rates.set("1.0.0", 0.002)
 	s.Publish(s.ConfigRelease("1.0.0"))
 	good := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
-	if message := *good.Current().BakeStatusMessage; !strings.HasSuffix(message, "(2 HealthChecks: error-rate 0.002) for the bake time of 2s") {
+	if message := *good.Current().BakeStatusMessage; !strings.HasSuffix(message, "(2 HealthChecks: error-rate 0.002) for the bake time of 6s") {
 		t.Errorf("the outcome is %q", message)
 	}
 
@@ -99,6 +99,23 @@ func TestFixIsComparedWithTheLastGoodRelease(t *testing.T) {
 	isAsBadAsBefore(s, "3.2.0")
 }
 
+// Nobody uses the application at night. The deadline does not fail its release: it waits, says
+// so once, and goes on when there is traffic.
+func TestServiceWithoutTrafficWaitsForIt(t *testing.T) {
+	s := env.New(t, plane)
+	s.CreateFlux()
+	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 20*time.Second)))
+	s.Publish(s.ConfigRelease("8.0.0"))
+	late := s.Await("that it waits for traffic", func(r *v1alpha1.Rollout) bool {
+		return strings.Contains(env.Condition(r, v1alpha1.ReadyCondition), v1alpha1.BakeOverdueReason)
+	})
+	if current := late.Current(); current.State() != v1alpha1.BakeDeploying {
+		t.Errorf("8.0.0 is %s: %s", current.State(), *current.BakeStatusMessage)
+	}
+	rates.set("8.0.0", 0.002)
+	s.AwaitState("8.0.0", v1alpha1.BakeSucceeded)
+}
+
 // isAsBadAsBefore checks that the current release, the third entry of the history, is not
 // good because the failure before it was as bad.
 func isAsBadAsBefore(s *env.Env, version string) {
@@ -149,7 +166,8 @@ func TestCheckThatCannotBeMeasuredHoldsTheNextRelease(t *testing.T) {
 	class := v1alpha1.HealthCheckClassHTTP
 	check.Annotations, check.Spec.Class = nil, &class
 	check.Spec.HTTP = &v1alpha1.HTTPSpec{URL: "http://metadata.internal/"}
-	s.Create(check, s.Rollout(s.Baked(time.Second, 2*time.Minute)))
+	check.Spec.Interval = seconds(5)
+	s.Create(check, s.Rollout(s.Baked(5*time.Second, 2*time.Minute)))
 	s.Publish(s.ConfigRelease("1.0.0"))
 	problem := "spec.http.url: http://metadata.internal:80 is not a destination that HealthChecks may use"
 	env.Eventually(t, "the problem of the check", func() (bool, string) {
