@@ -4,6 +4,7 @@ package v1alpha1
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -267,6 +268,18 @@ func (e *DeploymentHistoryEntry) State() BakeStatus {
 // HasLifted reports whether a user lifted that kind of hold for the promotion.
 func (e *DeploymentHistoryEntry) HasLifted(hold LiftedHold) bool {
 	return e != nil && slices.Contains(e.Lifted, hold)
+}
+
+// StoodStill returns for how long the bake time has stood still until a time.
+func (e *DeploymentHistoryEntry) StoodStill(until time.Time) time.Duration {
+	var stood time.Duration
+	if e.UnprovenFor != nil {
+		stood = e.UnprovenFor.Duration
+	}
+	if e.UnprovenSince != nil {
+		stood += max(0, until.Sub(e.UnprovenSince.Time))
+	}
+	return stood
 }
 
 // Cutoff returns the time from which deadlines of this entry count, by the controller's

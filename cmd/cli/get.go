@@ -239,13 +239,14 @@ func stateOf(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry, now ti
 	return fmt.Sprintf("Baking %.0f%%", 100*share)
 }
 
-// baked returns how much of a bake is over, from 0 to 1, and whether one runs.
+// baked returns how much health of a bake is counted, from 0 to 1, and whether one runs.
 func baked(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry, now time.Time) (float64, bool) {
 	bake := r.Spec.BakeTimeOf(entry)
 	if entry.State() != v1alpha1.BakeInProgress || entry.BakeStartTime == nil || bake == nil || bake.Duration <= 0 {
 		return 0, false
 	}
-	return min(max(float64(now.Sub(entry.BakeStartTime.Time))/float64(bake.Duration), 0), 1), true
+	healthy := now.Sub(entry.BakeStartTime.Time) - entry.StoodStill(now)
+	return min(max(float64(healthy)/float64(bake.Duration), 0), 1), true
 }
 
 func byWhom(entry *v1alpha1.DeploymentHistoryEntry) string {

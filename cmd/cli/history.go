@@ -173,12 +173,21 @@ func (p *program) entry(entry *v1alpha1.DeploymentHistoryEntry) {
 		{"Promoted", p.moment(&entry.Timestamp)}, {"By", byWhom(entry)}, {"Why", orDash(entry.Message)},
 		{"Outcome", string(entry.State())}, {"", orDash(entry.BakeStatusMessage)},
 		{"Cause", orDash(&cause)}, {"Rollback due", p.moment(entry.RollbackDue)}, {"Rollback", rollbackOf(entry)}, {"Reported to", reportedTo(entry)},
-		{"Bake began", p.moment(entry.BakeStartTime)}, {"Bake ended", p.moment(entry.BakeEndTime)}, {"Retried", p.moment(entry.LastRetryTimestamp)},
+		{"Bake began", p.moment(entry.BakeStartTime)}, {"Not healthy since", p.moment(entry.UnprovenSince)}, {"Stood still for", stoodStill(entry)},
+		{"Bake ended", p.moment(entry.BakeEndTime)}, {"Retried", p.moment(entry.LastRetryTimestamp)},
 	}
 	for _, check := range entry.FailedHealthChecks {
 		rows = append(rows, []string{"Failed check", fmt.Sprintf("%s/%s: %s", check.Namespace, check.Name, orDash(check.Message))})
 	}
 	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" }), Lines: linesOfEntry}.Write(p.out)
+}
+
+// stoodStill returns for how long the bake time stood still before it went on.
+func stoodStill(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry.UnprovenFor == nil {
+		return "-"
+	}
+	return show.Span(entry.UnprovenFor.Duration)
 }
 
 // reportedTo names the quarantine to which a failure was reported.

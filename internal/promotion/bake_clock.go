@@ -26,19 +26,7 @@ func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 	if bake := in.Rollout.Spec.BakeTimeOf(entry); bake != nil {
 		start = start.Add(bake.Duration)
 	}
-	return start.Add(stoodStill(in.Now, entry))
-}
-
-// stoodStill returns for how long the clock has not counted.
-func stoodStill(now time.Time, entry *v1alpha1.DeploymentHistoryEntry) time.Duration {
-	var stood time.Duration
-	if entry.UnprovenFor != nil {
-		stood = entry.UnprovenFor.Duration
-	}
-	if since := entry.UnprovenSince; since != nil {
-		stood += max(0, wholeSecond(now).Sub(since.Time))
-	}
-	return stood
+	return start.Add(entry.StoodStill(wholeSecond(in.Now)))
 }
 
 // lull is how long the clock may stand still before that is worth a report: to replace a
@@ -111,7 +99,7 @@ func recordBakeClock(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEn
 	case o.Unproven && entry.UnprovenSince == nil:
 		entry.UnprovenSince = &metav1.Time{Time: in.Now.Truncate(time.Second)}
 	case !o.Unproven && entry.UnprovenSince != nil:
-		entry.UnprovenFor = &metav1.Duration{Duration: stoodStill(in.Now, entry)}
+		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(wholeSecond(in.Now))}
 		entry.UnprovenSince = nil
 		if o.Action == Wait {
 			entry.BakeStatusMessage = text(truncate.Text(baking(in, entry), longestMessage))
@@ -130,7 +118,7 @@ func baking(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
 
 // pauses says for how long the clock stood still; empty if it never did.
 func pauses(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
-	stood := stoodStill(in.Now, entry)
+	stood := entry.StoodStill(wholeSecond(in.Now))
 	if stood == 0 {
 		return ""
 	}
