@@ -75,7 +75,8 @@ type RolloutRollback struct {
 
 	// overdueAfter is how long the rollback may take to become applied and healthy before
 	// the Rollout is Stalled and reports it. A rollback never fails. From 1 minute to 24
-	// hours. Defaults to spec.deployTimeout, or else to 15m.
+	// hours. Defaults to spec.deployTimeout, or else to 15m, after the time for which Flux
+	// may still wait for the health of the release that failed.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:Pattern="^([0-9]+(\\.[0-9]+)?(ms|s|m|h))+$"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('24h')",message="must be from 1m to 24h"
@@ -154,15 +155,16 @@ func (s *RolloutSpec) BakeTimeOf(entry *DeploymentHistoryEntry) *metav1.Duration
 	return s.BakeTime
 }
 
-// RollbackOverdueAfter returns how long a rollback may take to become applied and healthy.
-func (s *RolloutSpec) RollbackOverdueAfter() time.Duration {
+// RollbackOverdueAfter returns how long a rollback may take to become applied and healthy,
+// given for how long Flux may still wait for the release that failed.
+func (s *RolloutSpec) RollbackOverdueAfter(fluxWaits time.Duration) time.Duration {
 	switch {
 	case s.Rollback != nil && s.Rollback.OverdueAfter != nil:
 		return s.Rollback.OverdueAfter.Duration
 	case s.DeployTimeout != nil:
-		return s.DeployTimeout.Duration
+		return fluxWaits + s.DeployTimeout.Duration
 	}
-	return defaultOverdueAfter
+	return fluxWaits + defaultOverdueAfter
 }
 
 // GetMaxConsecutive returns how many promotions may fail one after another.

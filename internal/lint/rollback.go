@@ -89,10 +89,10 @@ func causesOf(rollback *v1alpha1.RolloutRollback) []string {
 func checkOverdue(r *report) {
 	for _, o := range r.byKind[rolloutKind] {
 		spec := r.rollingBack(o)
-		if spec == nil {
+		if spec == nil || spec.Rollback.OverdueAfter == nil { // the default is after that
 			continue
 		}
-		overdue, where := spec.RollbackOverdueAfter(), at{o, child(rollbackPath, "overdueAfter")}
+		overdue, where := spec.Rollback.OverdueAfter.Duration, at{o, child(rollbackPath, "overdueAfter")}
 		for _, k := range r.targets(o).kustomizations {
 			if wait, ok := k.longestWait(); k.waits() && ok && overdue <= wait {
 				r.find(where, fmt.Sprintf("a rollback is overdue after %s, and %s may wait %s for the health of the release that failed", overdue, k, wait),

@@ -71,6 +71,8 @@ type Target struct {
 	// NotStarted is true if it is Unhealthy only because nothing of it was started in time,
 	// and nothing that did run has failed.
 	NotStarted bool
+	// Waits is for how long Flux waits for the health of what the target applies.
+	Waits time.Duration
 	// GaveUp is true if the State is Failed and Flux does not try again by itself.
 	GaveUp bool
 	// Shared is true if other Rollouts deploy by the same object, too.
@@ -115,6 +117,15 @@ func (t Targets) applied() bool {
 // unhealthy reports whether Flux says that what it applied of the release is not healthy.
 func (t Targets) unhealthy() bool {
 	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Unhealthy })
+}
+
+// longestWait returns for how long Flux may wait for the health of what it applies.
+func (t Targets) longestWait() time.Duration {
+	var longest time.Duration
+	for _, target := range t.All {
+		longest = max(longest, target.Waits)
+	}
+	return longest
 }
 
 // gaveUp reports whether Flux does not try again by itself with a target.

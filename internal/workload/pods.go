@@ -36,10 +36,12 @@ type Pods struct {
 	Revision string
 }
 
-// PodsOf returns which pods show why a workload is in its state; nil if none do.
+// PodsOf returns which pods show why a workload is in its state; nil if none do. There are
+// none of a generation that its controller has not observed.
 func PodsOf(object *unstructured.Unstructured, state State) *Pods {
 	kind := object.GroupVersionKind()
-	if kind.Group != appsv1.GroupName || state.Phase != Progressing && state.Phase != Failed {
+	observed := state.ObservedGeneration >= object.GetGeneration()
+	if kind.Group != appsv1.GroupName || !observed || state.Phase != Progressing && state.Phase != Failed {
 		return nil
 	}
 	pods := &Pods{Kind: kind.Kind, Namespace: object.GetNamespace(), UID: object.GetUID()}

@@ -174,12 +174,13 @@ func TestWorkloadsWhosePodsAreLookedAt(t *testing.T) {
 		phase  workload.Phase
 		want   string
 	}{
-		"a Deployment that progresses":    {deployment(1, counts{}, selects, revision), workload.Progressing, "Deployment app=web 4"},
-		"one that failed":                 {deployment(1, counts{}, selects, revision), workload.Failed, "Deployment app=web 4"},
-		"not one that is as wanted":       {deployment(1, counts{}, selects), workload.Current, ""},
-		"not one that is held":            {deployment(1, counts{}, selects), workload.Held, ""},
-		"not one that selects nothing":    {deployment(1, counts{}), workload.Progressing, ""},
-		"not one that selects everything": {deployment(1, counts{}, func(d *appsv1.Deployment) { d.Spec.Selector = &metav1.LabelSelector{} }), workload.Progressing, ""},
+		"a Deployment that progresses":                 {deployment(1, counts{}, selects, revision), workload.Progressing, "Deployment app=web 4"},
+		"one that failed":                              {deployment(1, counts{}, selects, revision), workload.Failed, "Deployment app=web 4"},
+		"not one of a generation that is not observed": {deployment(1, counts{}, selects, unobserved), workload.Progressing, ""},
+		"not one that is as wanted":                    {deployment(1, counts{}, selects), workload.Current, ""},
+		"not one that is held":                         {deployment(1, counts{}, selects), workload.Held, ""},
+		"not one that selects nothing":                 {deployment(1, counts{}), workload.Progressing, ""},
+		"not one that selects everything":              {deployment(1, counts{}, func(d *appsv1.Deployment) { d.Spec.Selector = &metav1.LabelSelector{} }), workload.Progressing, ""},
 		"a StatefulSet": {&appsv1.StatefulSet{
 			TypeMeta: metav1.TypeMeta{APIVersion: "apps/v1", Kind: "StatefulSet"}, Spec: appsv1.StatefulSetSpec{Selector: selector},
 			Status: appsv1.StatefulSetStatus{UpdateRevision: "db-7"},
@@ -191,10 +192,16 @@ func TestWorkloadsWhosePodsAreLookedAt(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if of := workload.PodsOf(asUnstructured(t, test.object), workload.State{Phase: test.phase}); of != nil {
+			if of := workload.PodsOf(asUnstructured(t, test.object), stateOf(t, test.object, test.phase)); of != nil {
 				got = fmt.Sprint(of.Kind, " ", of.Selector, " ", of.Revision)
 			}
 			NewWithT(t).Expect(got).To(Equal(test.want))
 		})
 	}
+}
+
+// stateOf returns a state with the generation that the status of an object is about.
+func stateOf(t *testing.T, object any, phase workload.Phase) workload.State {
+	t.Helper()
+	return workload.State{Phase: phase, ObservedGeneration: workload.Of(asUnstructured(t, object)).ObservedGeneration}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
@@ -25,7 +26,7 @@ import (
 // object has not processed yet.
 func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
 	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), Image: t.image()}
-	seen.Promotion = PromotionOf(t.Object(), rollout.Name)
+	seen.Promotion, seen.Waits = PromotionOf(t.Object(), rollout.Name), t.waits()
 	switch {
 	case promotion.IsOutdated(rollout.Status.History, seen.Promotion):
 		seen = outdates(seen.Promotion).into(seen)
@@ -47,6 +48,17 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 	seen.Shared = seen.Unhealthy && t.IsShared()
 	seen.GaveUp = seen.State == v1alpha1.TargetFailed && t.gaveUp(rollout)
 	return seen
+}
+
+// waits returns for how long Flux waits for the health of what the target applies.
+func (t Target) waits() time.Duration {
+	switch k := t.Kustomization; {
+	case k != nil && (k.Spec.Wait || len(k.Spec.HealthChecks) > 0):
+		return k.GetTimeout()
+	case t.HelmRelease != nil && !t.HelmRelease.GetUpgrade().DisableWait:
+		return t.HelmRelease.GetUpgrade().GetTimeout(t.HelmRelease.GetTimeout()).Duration
+	}
+	return 0
 }
 
 // image returns the image that an OCIRepository pulls. It is empty for other targets.
