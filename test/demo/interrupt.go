@@ -25,21 +25,27 @@ func (i interruption) String() string {
 func (i interruption) status() int { return 128 + int(i.signal) }
 
 // interruptible returns a context that ends when the user presses Ctrl-C, or when the
-// terminal or the reader of the output closes. Further signals have no effect. Thus a
-// second Ctrl-C does not interrupt the cleanup after the first.
-func interruptible(parent context.Context) (context.Context, func()) {
+// terminal closes, and a function that ends it as a signal does. Further signals have no
+// effect. Thus a second Ctrl-C does not interrupt the cleanup after the first.
+//
+// SIGPIPE ends nothing: it is also sent if a server closes a connection. Without the
+// registration it would end the program at once if nobody reads the output.
+func interruptible(parent context.Context) (ctx context.Context, interrupt func(syscall.Signal), release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
-	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	interrupt = func(by syscall.Signal) { cancel(interruption{by}) }
+	signals, ignored := make(chan os.Signal, 1), make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(ignored, syscall.SIGPIPE)
 	go func() {
 		select {
 		case s := <-signals:
-			cancel(interruption{s.(syscall.Signal)})
+			interrupt(s.(syscall.Signal))
 		case <-ctx.Done():
 		}
 	}()
-	return ctx, func() {
+	return ctx, interrupt, func() {
 		cancel(nil)
 		signal.Stop(signals)
+		signal.Stop(ignored)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 func main() {
@@ -42,9 +43,10 @@ func run(args []string) int {
 		fmt.Fprintf(os.Stderr, "demo: there is no scenario %q\n", *name)
 		return 2
 	}
-	ctx, release := interruptible(context.Background())
+	ctx, interrupt, release := interruptible(context.Background())
 	defer release()
 	d.printer = newPrinter(os.Stdout)
+	d.lost = func() { interrupt(syscall.SIGPIPE) }
 	err := d.play(ctx)
 	return d.exitStatus(ctx, err)
 }

@@ -3,11 +3,13 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -23,11 +25,13 @@ type printer struct {
 	mu   sync.Mutex
 	out  io.Writer
 	last time.Time
+
+	lost func() // called if nobody reads the output any more
 }
 
 func newPrinter(out *os.File) *printer {
 	now := time.Now()
-	return &printer{style: styleFor(out), begun: now, out: out, last: now}
+	return &printer{style: styleFor(out), begun: now, out: out, last: now, lost: func() {}}
 }
 
 // Write passes on the output of the builds.
@@ -35,7 +39,11 @@ func (p *printer) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = time.Now()
-	return p.out.Write(text)
+	n, err := p.out.Write(text)
+	if errors.Is(err, syscall.EPIPE) {
+		p.lost()
+	}
+	return n, err
 }
 
 func (p *printer) print(format string, args ...any) {
