@@ -140,13 +140,13 @@ var environmentFigures = []figure{
 // measurementFigures are the figures of HealthChecks that are measured, in the order in which
 // they are shown.
 var measurementFigures = []figure{
-	{"measurements.asked", "", "queries of Prometheus per promotion", "The first measurement makes the HealthCheck Healthy. There is a second one if the promotion has not ended after 30 seconds."},
+	{"measurements.asked", "", "queries of Prometheus per promotion", "The first measurement makes the HealthCheck Healthy. There is another one after each interval of 5 seconds, until the bake of 5 seconds is over."},
 	{"measurements.lag", "s", "longest lag", fmt.Sprintf("For how long a measurement was due (`rollout_probe_lag_seconds`, read every %s).", lagPace)},
 	{"measurements.status", "", "status writes per promotion", fmt.Sprintf("`PATCH rollouts/status`, per promotion. If a promotion takes longer than %s, up to two more are not counted: that it waits for its HealthCheck, and what the registry says of the release.", promotion.Patience)},
 	{"measurements.events", "", "events", "`POST events`, and `PATCH`, per promotion."},
 	{"measurements.reads", "", "reads per promotion", "`GET` and `LIST`, per promotion."},
 	{"measurements.alone.checks", "", "writes of HealthChecks, written by others", "`PATCH healthchecks` and `healthchecks/status` by the controller, per promotion: the reset, and the mark that it was made."},
-	{"measurements.checks", "", "writes of HealthChecks, measured", "As above, and the result. That of a second query is not counted."},
+	{"measurements.checks", "", "writes of HealthChecks, measured", "As above, and the result. The others change nothing, and are not written within a minute."},
 	{"measurements.alone.cpu", "ms", "CPU per promotion, written by others", "CPU time of the controller's process, from before the wave until all is quiet, divided by the promotions."},
 	{"measurements.cpu", "ms", "CPU per promotion, measured", "As above."},
 	{"measurements.cpuratio", "", "CPU: ratio", "The CPU times, each divided by the pace of the machine meanwhile: measured divided by written by others."},

@@ -33,7 +33,8 @@ func startPrometheus() *prometheus {
 	return p
 }
 
-// judgedBake is the bake time of Rollouts with measured HealthChecks: one interval.
+// judgedBake is the bake time of Rollouts with measured HealthChecks: it must be at least an
+// interval.
 const judgedBake = 5 * time.Second
 
 // judged is what a release for all Rollouts costs that each of them bakes.
@@ -117,7 +118,6 @@ func (b *bench) watchLag(ctx context.Context) (stop func() time.Duration) {
 func (j judged) show(m measured) {
 	each, counts := float64(j.promotions), counted(j.requests)
 	counts["status"] -= j.late
-	counts["checks"] -= max(0, int(j.asked)-j.promotions) // a second query has a result, too
 	for _, key := range []string{"status", "events", "checks", "reads"} {
 		m["measurements."+key] = float64(counts[key]) / each
 	}
