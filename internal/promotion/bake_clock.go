@@ -39,16 +39,21 @@ func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, 
 	if in.Targets.unhealthy() {
 		d.Message = truncate.Join(in.Targets.outdated(), "; ")
 	}
-	since := in.Now
-	if entry.UnprovenSince != nil {
-		since = entry.UnprovenSince.Time
-	}
+	since := unprovenSince(entry, in.Now)
 	d.Unproven, d.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", clock(since), d.Message)
 	if due := since.Add(lull); in.Now.Before(due) {
 		d.lookAt(due)
 	} else {
 		d.Overdue = true
 	}
+}
+
+// unprovenSince returns since when the clock stands still: now, if nothing says it yet.
+func unprovenSince(entry *v1alpha1.DeploymentHistoryEntry, now time.Time) time.Time {
+	if entry.UnprovenSince != nil {
+		return entry.UnprovenSince.Time
+	}
+	return now
 }
 
 // longestGrace is the longest time by which a bake may be late before somebody is told.

@@ -153,11 +153,7 @@ func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time 
 	if !in.Targets.unhealthy() || in.Rollout.Recovering() {
 		return time.Time{}
 	}
-	since := in.Now
-	if entry.UnprovenSince != nil {
-		since = entry.UnprovenSince.Time
-	}
-	return since.Add(lossAfter(&in.Rollout.Spec))
+	return unprovenSince(entry, in.Now).Add(lossAfter(&in.Rollout.Spec))
 }
 
 // failByTargets reports the targets whose objects have become unhealthy.
