@@ -20,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -59,11 +60,11 @@ type Gatherer struct {
 	Started Started
 }
 
-// Started looks at the objects of a Kustomization that did not become healthy.
+// Started looks at the objects of a target that did not become healthy.
 type Started interface {
 	// NotStarted reports whether what is missing was not started, and nothing that has run
 	// has failed.
-	NotStarted(ctx context.Context, kustomization types.NamespacedName) bool
+	NotStarted(ctx context.Context, subject kustomization.Subject) bool
 }
 
 // Images knows what registries say of the images that ImagePolicies offer. It never

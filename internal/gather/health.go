@@ -62,7 +62,7 @@ func shared(found []targets.Target, checks []v1alpha1.HealthCheck) map[string]bo
 		}
 		about, err := kustomization.Reference(&checks[i])
 		if err == nil && slices.ContainsFunc(found, func(t targets.Target) bool {
-			return t.Kustomization != nil && client.ObjectKeyFromObject(t.Kustomization) == about && t.IsShared()
+			return t.Kustomization != nil && kustomization.Of(client.ObjectKeyFromObject(t.Kustomization)) == about && t.IsShared()
 		}) {
 			if all == nil {
 				all = map[string]bool{}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -81,7 +82,7 @@ func (g Gatherer) notStarted(ctx context.Context, rollout *v1alpha1.Rollout, t t
 	if g.Started == nil || t.Kustomization == nil || !seen.Unhealthy || !rollout.Current().State().Running() {
 		return false
 	}
-	return g.Started.NotStarted(ctx, client.ObjectKeyFromObject(t.Kustomization))
+	return g.Started.NotStarted(ctx, kustomization.Of(client.ObjectKeyFromObject(t.Kustomization)))
 }
 
 // permitted reports a conflict if the source of a target is in another namespace and that

@@ -1,28 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package health computes the status of HealthChecks: a Checker per class looks at the
+// Package health computes the status of HealthChecks: the package of a class looks at the
 // cluster, and Next turns its result into the status of the HealthCheck.
 package health
 
 import (
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
-
-// Checker evaluates the HealthChecks of one class. It reads and never writes. An object
-// that it cannot read makes the result Pending, not Unhealthy.
-type Checker interface {
-	// Subject returns the object that the HealthCheck is about. It returns a verdict
-	// instead if the HealthCheck names no object, or one that it may not see.
-	Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *Result)
-	// Look looks at a subject once, for all HealthChecks that are about it.
-	Look(ctx context.Context, subject types.NamespacedName) Finding
-}
 
 // Finding is the result of one look. The result may be another one for a HealthCheck that
 // was Healthy.

@@ -68,12 +68,19 @@ type Reconciler struct {
 	// Shard is the part of the HealthChecks that this instance evaluates.
 	Shard shard.Shard
 
-	checker     health.Checker
+	checker     checker
 	watches     inventoryWatches
 	sharing     sharing
 	evaluations evaluations
 	wake        func(check types.NamespacedName) // puts the check into the queue
 	retries     workqueue.TypedRateLimiter[reconcile.Request]
+}
+
+// checker evaluates HealthChecks; kustomization.Checker implements it. It reads and never
+// writes. An object that it cannot read makes the result Pending, not Unhealthy.
+type checker interface {
+	Subject(check *v1alpha1.HealthCheck) (kustomization.Subject, *health.Result)
+	Look(ctx context.Context, subject kustomization.Subject) health.Finding
 }
 
 // inventoryWatches reports when objects change; changes.Watches implements it.
@@ -145,7 +152,7 @@ func (r *Reconciler) evaluate(ctx context.Context, check *v1alpha1.HealthCheck) 
 }
 
 // look looks on behalf of all checks that ask meanwhile, also if it panics.
-func (r *Reconciler) look(ctx context.Context, subject types.NamespacedName) (finding *health.Finding) {
+func (r *Reconciler) look(ctx context.Context, subject kustomization.Subject) (finding *health.Finding) {
 	defer func() {
 		for _, check := range r.sharing.end(subject, finding, r.Now()) {
 			r.wake(check)

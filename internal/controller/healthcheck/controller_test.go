@@ -23,6 +23,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 )
@@ -204,11 +205,11 @@ func grant(t *testing.T, user string, more ...rbacv1.PolicyRule) {
 // its subject.
 type scripted func(kustomization string) health.Result
 
-func (scripted) Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *health.Result) {
-	return types.NamespacedName{Namespace: check.Namespace, Name: check.Annotations[v1alpha1.KustomizationAnnotation]}, nil
+func (scripted) Subject(check *v1alpha1.HealthCheck) (kustomization.Subject, *health.Result) {
+	return kustomization.Of(types.NamespacedName{Namespace: check.Namespace, Name: check.Annotations[v1alpha1.KustomizationAnnotation]}), nil
 }
 
-func (s scripted) Look(_ context.Context, subject types.NamespacedName) health.Finding {
+func (s scripted) Look(_ context.Context, subject kustomization.Subject) health.Finding {
 	return health.ForAll(s(subject.Name))
 }
 

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
 // sharing makes one look at a Kustomization serve all HealthChecks that name it: an
@@ -25,10 +26,10 @@ import (
 // Nothing is kept about a Kustomization that no check asks for.
 type sharing struct {
 	mu     sync.Mutex
-	events uint64                               // counts what happens, to know what came first
-	seen   map[types.NamespacedName]seenVersion // by HealthCheck
-	looks  map[types.NamespacedName]*sharedLook // by Kustomization
-	ended  []endedLook                          // the oldest first
+	events uint64                                // counts what happens, to know what came first
+	seen   map[types.NamespacedName]seenVersion  // by HealthCheck
+	looks  map[kustomization.Subject]*sharedLook // by what is looked at
+	ended  []endedLook                           // the oldest first
 }
 
 // seenVersion is the version of a HealthCheck that was seen last, and since when.
@@ -50,9 +51,9 @@ type sharedLook struct {
 }
 
 type endedLook struct {
-	kustomization types.NamespacedName
-	began         uint64
-	at            time.Time
+	subject kustomization.Subject
+	began   uint64
+	at      time.Time
 }
 
 // share is the answer to a HealthCheck that asks for a look: either a finding, or the
@@ -96,10 +97,10 @@ func (s *sharing) wrote(check types.NamespacedName, before, after string) {
 }
 
 // changed records that a Kustomization, or an object in its inventory, has changed.
-func (s *sharing) changed(kustomization types.NamespacedName) {
+func (s *sharing) changed(subject kustomization.Subject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if look := s.looks[kustomization]; look != nil {
+	if look := s.looks[subject]; look != nil {
 		s.events++
 		look.changed = s.events
 	}
@@ -113,12 +114,12 @@ func (s *sharing) forget(check types.NamespacedName) {
 }
 
 // ask returns the answer for a version of a HealthCheck.
-func (s *sharing) ask(check types.NamespacedName, version string, kustomization types.NamespacedName, now time.Time) share {
+func (s *sharing) ask(check types.NamespacedName, version string, subject kustomization.Subject, now time.Time) share {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dropLocked(now)
 	seen := s.sawLocked(check, version)
-	look := s.looks[kustomization]
+	look := s.looks[subject]
 	switch {
 	case look == nil:
 	case look.running:
@@ -131,7 +132,7 @@ func (s *sharing) ask(check types.NamespacedName, version string, kustomization 
 	case isWithinPace(look.beganBefore, now):
 		return share{again: remaining(look.beganBefore, evaluationPace, now)}
 	}
-	s.beginLocked(kustomization, now)
+	s.beginLocked(subject, now)
 	return share{looks: true}
 }
 
@@ -151,14 +152,14 @@ func isWithinPace(since, now time.Time) bool {
 	return age >= 0 && age < evaluationPace
 }
 
-func (s *sharing) beginLocked(kustomization types.NamespacedName, now time.Time) {
-	look := s.looks[kustomization]
+func (s *sharing) beginLocked(subject kustomization.Subject, now time.Time) {
+	look := s.looks[subject]
 	if look == nil {
 		if s.looks == nil {
-			s.looks = map[types.NamespacedName]*sharedLook{}
+			s.looks = map[kustomization.Subject]*sharedLook{}
 		}
 		look = &sharedLook{}
-		s.looks[kustomization] = look
+		s.looks[subject] = look
 	}
 	s.events++
 	look.running, look.began, look.finding = true, s.events, nil
@@ -168,13 +169,13 @@ func (s *sharing) beginLocked(kustomization types.NamespacedName, now time.Time)
 
 // end stores the finding of a look, and returns the HealthChecks that wait for it. If the
 // finding is nil, they have to look themselves.
-func (s *sharing) end(kustomization types.NamespacedName, finding *health.Finding, now time.Time) []types.NamespacedName {
+func (s *sharing) end(subject kustomization.Subject, finding *health.Finding, now time.Time) []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	look := s.looks[kustomization]
+	look := s.looks[subject]
 	waiting := look.waiting.UnsortedList()
 	look.running, look.finding, look.endedAt, look.waiting = false, finding, now, nil
-	s.ended = append(s.ended, endedLook{kustomization, look.began, now})
+	s.ended = append(s.ended, endedLook{subject, look.began, now})
 	s.dropLocked(now)
 	return waiting
 }
@@ -184,18 +185,18 @@ func (s *sharing) dropLocked(now time.Time) {
 	for len(s.ended) > 0 && !isWithinPace(s.ended[0].at, now) {
 		oldest := s.ended[0]
 		s.ended = s.ended[1:]
-		if look := s.looks[oldest.kustomization]; look != nil && !look.running && look.began == oldest.began {
-			delete(s.looks, oldest.kustomization)
+		if look := s.looks[oldest.subject]; look != nil && !look.running && look.began == oldest.began {
+			delete(s.looks, oldest.subject)
 		}
 	}
 }
 
 // untilNext returns how long an event of a Kustomization waits for its own look; zero if
 // there was no look recently.
-func (s *sharing) untilNext(kustomization types.NamespacedName, now time.Time) time.Duration {
+func (s *sharing) untilNext(subject kustomization.Subject, now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	look := s.looks[kustomization]
+	look := s.looks[subject]
 	if look == nil {
 		return 0
 	}

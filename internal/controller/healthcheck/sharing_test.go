@@ -20,10 +20,11 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
 var (
-	theWeb = types.NamespacedName{Namespace: "shop", Name: "web"}
+	theWeb = kustomization.Of(types.NamespacedName{Namespace: "shop", Name: "web"})
 	begins = time.Unix(1000, 0)
 )
 
@@ -51,7 +52,7 @@ func TestSharingLooksOnceForAllThatAskMeanwhileAndSoonAfter(t *testing.T) {
 	}
 	g.Expect(s.ask(checkOf("a"), "1", theWeb, begins)).To(Equal(share{looks: true}))
 	g.Expect(s.ask(checkOf("b"), "1", theWeb, begins)).To(Equal(share{}), "it waits, and holds no worker")
-	g.Expect(s.ask(checkOf("b"), "1", checkOf("other"), begins)).To(Equal(share{looks: true}), "another Kustomization")
+	g.Expect(s.ask(checkOf("b"), "1", kustomization.Of(checkOf("other")), begins)).To(Equal(share{looks: true}), "another Kustomization")
 	ends := begins.Add(10 * time.Second)
 	g.Expect(s.end(theWeb, says("one"), ends)).To(Equal([]types.NamespacedName{checkOf("b")}))
 
@@ -146,9 +147,9 @@ func TestSharingForgetsWhatNobodyAsksFor(t *testing.T) {
 	s := &sharing{}
 	for i := range 1000 {
 		check, now := checkOf(fmt.Sprint(i)), begins.Add(time.Duration(i)*100*time.Millisecond)
-		s.changed(check) // no check has asked for it
-		g.Expect(s.ask(check, "1", check, now).looks).To(BeTrue())
-		s.end(check, says("one"), now)
+		s.changed(kustomization.Of(check)) // no check has asked for it
+		g.Expect(s.ask(check, "1", kustomization.Of(check), now).looks).To(BeTrue())
+		s.end(kustomization.Of(check), says("one"), now)
 		s.forget(check)
 	}
 	g.Expect(len(s.looks)).To(BeNumerically("<=", 10), "those of a second")

@@ -30,9 +30,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// indexKustomization finds HealthChecks by the Kustomization that they are about, as
-// namespace/name.
-const indexKustomization = fieldindex.Everywhere + ".metadata.healthCheckKustomization"
+// indexSubject finds HealthChecks by what they are about.
+const indexSubject = fieldindex.Everywhere + ".metadata.healthCheckSubject"
 
 // Options contains options for the Reconciler.
 type Options struct {
@@ -46,12 +45,11 @@ type Options struct {
 }
 
 // SetupWithManager sets up the controller with the Manager. It indexes the HealthChecks
-// by their Kustomization. It sets up watches for HealthChecks, for Kustomizations and for
+// by what they are about. It sets up watches for HealthChecks, for Kustomizations and for
 // the kinds in their inventories.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
-	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.HealthCheck{}, indexKustomization,
-		indexByKustomization); err != nil {
-		return fmt.Errorf("index HealthChecks by Kustomization: %w", err)
+	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.HealthCheck{}, indexSubject, indexBySubject); err != nil {
+		return fmt.Errorf("index HealthChecks by subject: %w", err)
 	}
 	objects, err := metadata.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
@@ -85,16 +83,16 @@ func newRetries(longest time.Duration) workqueue.TypedRateLimiter[reconcile.Requ
 	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, longest)
 }
 
-func indexByKustomization(object client.Object) []string {
+func indexBySubject(object client.Object) []string {
 	check, ok := object.(*v1alpha1.HealthCheck)
 	if !ok || !isEvaluated(check) {
 		return nil
 	}
-	ref, err := kustomization.Reference(check)
+	subject, err := kustomization.Reference(check)
 	if err != nil {
 		return nil
 	}
-	return []string{ref.String()}
+	return []string{subject.String()}
 }
 
 // queue is the queue that the events of other objects are put into.
@@ -158,7 +156,7 @@ func (r *Reconciler) kustomizationHandler() handler.EventHandler {
 		if !ok {
 			return
 		}
-		r.enqueue(ctx, client.ObjectKeyFromObject(k), queue, func(check types.NamespacedName) bool {
+		r.enqueue(ctx, kustomization.Of(client.ObjectKeyFromObject(k)), queue, func(check types.NamespacedName) bool {
 			return gone || !r.evaluations.restsOn(check, k)
 		})
 	}
@@ -177,20 +175,20 @@ func (r *Reconciler) kustomizationHandler() handler.EventHandler {
 
 // enqueue puts the checks of a Kustomization into the queue, all at its pace: events that
 // come before the next look count as one.
-func (r *Reconciler) enqueue(ctx context.Context, ref types.NamespacedName, queue queue,
+func (r *Reconciler) enqueue(ctx context.Context, subject kustomization.Subject, queue queue,
 	concerned func(check types.NamespacedName) bool,
 ) {
-	r.sharing.changed(ref)
+	r.sharing.changed(subject)
 	checks := &v1alpha1.HealthCheckList{}
-	if err := r.Client.List(ctx, checks, client.MatchingFields{indexKustomization: ref.String()},
+	if err := r.Client.List(ctx, checks, client.MatchingFields{indexSubject: subject.String()},
 		client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "failed to list the HealthChecks of a Kustomization", "kustomization", ref)
+		ctrl.LoggerFrom(ctx).Error(err, "failed to list the HealthChecks of what has changed", "changed", subject.String())
 		return
 	}
 	for i := range checks.Items {
 		key := client.ObjectKeyFromObject(&checks.Items[i])
 		if r.evaluates(&checks.Items[i]) && concerned(key) {
-			queue.AddAfter(ctrl.Request{NamespacedName: key}, r.sharing.untilNext(ref, r.Now()))
+			queue.AddAfter(ctrl.Request{NamespacedName: key}, r.sharing.untilNext(subject, r.Now()))
 		}
 	}
 }
@@ -210,8 +208,8 @@ func (s *inventorySource) Start(ctx context.Context, queue queue) error {
 	return nil
 }
 
-func (s *inventorySource) changed(ctx context.Context, ref types.NamespacedName) {
-	s.reconciler.enqueue(ctx, ref, s.queue, func(types.NamespacedName) bool { return true })
+func (s *inventorySource) changed(ctx context.Context, subject kustomization.Subject) {
+	s.reconciler.enqueue(ctx, subject, s.queue, func(types.NamespacedName) bool { return true })
 }
 
 // lost re-evaluates the checks, which then look in intervals.

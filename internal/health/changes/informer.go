@@ -100,9 +100,9 @@ func isNews(before, after any) bool {
 
 func (w *Watches) changed(ctx context.Context, object any) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		w.Changed(ctx, types.NamespacedName{
+		w.Changed(ctx, kustomization.Of(types.NamespacedName{
 			Namespace: o.Labels[kustomization.OwnerNamespaceLabel],
 			Name:      o.Labels[kustomization.OwnerNameLabel],
-		})
+		}))
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
 // refusedFor is how long a kind is not watched again after its watch was refused.
@@ -25,9 +27,9 @@ const refusedFor = 10 * time.Minute
 type Watches struct {
 	// Client lists and watches.
 	Client metadata.Interface
-	// Changed is called with the Kustomization that applied the object that has changed.
-	// It is called from the watch of a kind and must not block.
-	Changed func(ctx context.Context, kustomization types.NamespacedName)
+	// Changed is called with what applied the object that has changed. It is called from
+	// the watch of a kind and must not block.
+	Changed func(ctx context.Context, by kustomization.Subject)
 	// Lost is called with the users of a kind whose watch was refused.
 	Lost func(users []types.NamespacedName)
 	// Now is the clock.

@@ -54,7 +54,7 @@ func start(t *testing.T, objects ...runtime.Object) *cluster {
 	c := &cluster{api: metadatafake.NewSimpleMetadataClient(scheme, objects...), now: time.Unix(0, 0)}
 	c.Watches = &changes.Watches{
 		Client:  c.api,
-		Changed: func(_ context.Context, k types.NamespacedName) { c.note(&c.changed, k) },
+		Changed: func(_ context.Context, by kustomization.Subject) { c.note(&c.changed, by.NamespacedName) },
 		Lost:    func(users []types.NamespacedName) { c.note(&c.lost, users...) },
 		Now:     func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	}

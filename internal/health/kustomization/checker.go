@@ -55,23 +55,23 @@ type Objects interface {
 // occupy a worker for long.
 const mostObjects = 2000
 
-var _ health.Checker = (*Checker)(nil)
-
-// Subject returns the Kustomization that the HealthCheck names.
-func (c *Checker) Subject(check *v1alpha1.HealthCheck) (types.NamespacedName, *health.Result) {
+// Subject returns what the HealthCheck is about. It returns a verdict instead if the
+// HealthCheck names nothing, or something that it may not see.
+func (c *Checker) Subject(check *v1alpha1.HealthCheck) (Subject, *health.Result) {
 	ref, err := c.reference(check)
 	if err != nil {
 		verdict := health.Unhealthy(sentence(err), time.Time{})
-		return types.NamespacedName{}, &verdict
+		return Subject{}, &verdict
 	}
 	return ref, nil
 }
 
-// Look looks at a Kustomization and everything in its inventory.
-func (c *Checker) Look(ctx context.Context, ref types.NamespacedName) health.Finding {
+// Look looks at a subject and everything in its inventory, once for all HealthChecks that
+// are about it.
+func (c *Checker) Look(ctx context.Context, ref Subject) health.Finding {
 	k, err := c.source(ctx, ref)
 	if apierrors.IsNotFound(err) {
-		return health.ForAll(health.Unhealthy(fmt.Sprintf("Kustomization %s does not exist: create it, or name another in the annotation %s",
+		return health.ForAll(health.Unhealthy(fmt.Sprintf("%s does not exist: create it, or name another in the annotation %s",
 			ref, v1alpha1.KustomizationAnnotation), time.Time{}))
 	}
 	if err != nil {
@@ -81,16 +81,16 @@ func (c *Checker) Look(ctx context.Context, ref types.NamespacedName) health.Fin
 	return health.Finding{WasHealthy: evaluate(k, objects, true), WasNot: evaluate(k, objects, false)}
 }
 
-// NotStarted reports whether what is missing of a Kustomization was not started, and nothing
-// of it that has run has failed.
-func (c *Checker) NotStarted(ctx context.Context, ref types.NamespacedName) bool {
+// NotStarted reports whether what is missing of a subject was not started, and nothing of
+// it that has run has failed.
+func (c *Checker) NotStarted(ctx context.Context, ref Subject) bool {
 	return c.Look(ctx, ref).WasNot.Reason == v1alpha1.HealthNotStarted
 }
 
-func (c *Checker) reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
+func (c *Checker) reference(check *v1alpha1.HealthCheck) (Subject, error) {
 	ref, err := Reference(check)
 	if err == nil && c.NoCrossNamespaceRefs && ref.Namespace != check.GetNamespace() {
-		err = fmt.Errorf("the annotation %s names the Kustomization %s, but references across namespaces are not allowed: "+
+		err = fmt.Errorf("the annotation %s names %s, but references across namespaces are not allowed: "+
 			"create the HealthCheck in the namespace %s", v1alpha1.KustomizationAnnotation, ref, ref.Namespace)
 	}
 	return ref, err
@@ -103,8 +103,8 @@ var kustomizations = &meta.RESTMapping{
 	Scope:            meta.RESTScopeNamespace,
 }
 
-func (c *Checker) source(ctx context.Context, ref types.NamespacedName) (*kustomizev1.Kustomization, error) {
-	object, err := c.Objects.Get(ctx, kustomizations, ref)
+func (c *Checker) source(ctx context.Context, ref Subject) (*kustomizev1.Kustomization, error) {
+	object, err := c.Objects.Get(ctx, kustomizations, ref.NamespacedName)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the caller asks what error it is
 	}
@@ -117,17 +117,16 @@ func (c *Checker) source(ctx context.Context, ref types.NamespacedName) (*kustom
 
 // inventory looks at the objects that the Kustomization has applied in this cluster.
 func (c *Checker) inventory(ctx context.Context, k *kustomizev1.Kustomization) *reading {
-	r := &reading{Checker: c, owner: client.ObjectKeyFromObject(k)}
+	r := &reading{Checker: c, owner: Of(client.ObjectKeyFromObject(k))}
 	if isRemote(k) || hasNoInventory(k) {
 		return r
 	}
-	name := objectName(kustomizev1.KustomizationKind, k.Namespace, k.Name)
 	found, malformed := groups(k.Status.Inventory)
 	if malformed != nil {
-		r.seen = append(r.seen, unseen(name, sentence(malformed)))
+		r.seen = append(r.seen, unseen(r.owner.String(), sentence(malformed)))
 	}
 	if n := objectsOf(found); n > mostObjects {
-		r.seen = append(r.seen, unseen(name, fmt.Sprintf(
+		r.seen = append(r.seen, unseen(r.owner.String(), fmt.Sprintf(
 			"%d objects of its inventory have a health of their own, and at most %d are looked at: divide it into several Kustomizations", n, mostObjects)))
 		found = nil
 	}
@@ -179,11 +178,10 @@ func judgeWithoutInventory(source observation) health.Result {
 	return judge([]observation{source})
 }
 
-func unreadable(ref types.NamespacedName, err error) health.Result {
+func unreadable(ref Subject, err error) health.Result {
 	resource := kustomizations.Resource.GroupResource()
-	name := objectName(kustomizev1.KustomizationKind, ref.Namespace, ref.Name)
-	result := judge([]observation{unseen(name, readFailure(resource, err))})
-	result.Err = fmt.Errorf("read Kustomization %s: %w", ref, err)
+	result := judge([]observation{unseen(ref.String(), readFailure(resource, err))})
+	result.Err = fmt.Errorf("read %s: %w", ref, err)
 	return result
 }
 

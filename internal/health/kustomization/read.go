@@ -47,7 +47,7 @@ var errUndecodable = errors.New("it cannot be decoded: correct the field that th
 type reading struct {
 	*Checker
 
-	owner types.NamespacedName
+	owner Subject
 	seen  []observation
 	watch []schema.GroupVersionResource
 	err   error

@@ -22,12 +22,12 @@ const (
 	minimumInterval = 5 * time.Second
 )
 
-// Reference returns the Kustomization that a HealthCheck names. The error is a sentence
-// for the author of the annotation.
-func Reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
+// Reference returns what a HealthCheck is about. The error is a sentence for the author of
+// the annotation.
+func Reference(check *v1alpha1.HealthCheck) (Subject, error) {
 	value := check.GetAnnotations()[v1alpha1.KustomizationAnnotation]
 	if value == "" {
-		return types.NamespacedName{}, fmt.Errorf("the annotation %s is missing: "+
+		return Subject{}, fmt.Errorf("the annotation %s is missing: "+
 			`set it to the "name" or "namespace/name" of a Kustomization`, v1alpha1.KustomizationAnnotation)
 	}
 	ref := types.NamespacedName{Namespace: check.GetNamespace(), Name: value}
@@ -35,10 +35,10 @@ func Reference(check *v1alpha1.HealthCheck) (types.NamespacedName, error) {
 		ref = types.NamespacedName{Namespace: namespace, Name: name}
 	}
 	if !isNamespace(ref.Namespace) || !isName(ref.Name) {
-		return types.NamespacedName{}, fmt.Errorf("the annotation %s is %q, which names no Kustomization: "+
+		return Subject{}, fmt.Errorf("the annotation %s is %q, which names no Kustomization: "+
 			`set it to "name" or "namespace/name"`, v1alpha1.KustomizationAnnotation, truncate.Text(value, longestQuote))
 	}
-	return ref, nil
+	return Of(ref), nil
 }
 
 func isNamespace(s string) bool { return len(validation.ValidateNamespaceName(s, false)) == 0 }

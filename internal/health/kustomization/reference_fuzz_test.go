@@ -33,7 +33,7 @@ func FuzzReference(f *testing.F) {
 		if len(validation.NameIsDNSSubdomain(ref.Name, false)) > 0 || len(validation.ValidateNamespaceName(ref.Namespace, false)) > 0 {
 			t.Errorf("%q reads as %s, which nothing can be called", value, ref)
 		}
-		if value != ref.String() && (value != ref.Name || ref.Namespace != "shop") {
+		if value != ref.NamespacedName.String() && (value != ref.Name || ref.Namespace != "shop") {
 			t.Errorf("%q reads as %s", value, ref)
 		}
 	})

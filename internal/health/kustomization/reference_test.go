@@ -44,7 +44,7 @@ func TestReferenceNamesAKustomization(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(got.String()).To(Equal(tc.want))
+			g.Expect(got.String()).To(Equal("Kustomization " + tc.want))
 		})
 	}
 }
