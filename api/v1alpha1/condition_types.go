@@ -178,6 +178,9 @@ const (
 
 // Reasons of DeploymentBlocked.
 const (
+	// HealthCheckMissingReason: a HealthCheck that says whether a target is rolled out does
+	// not exist yet.
+	HealthCheckMissingReason = "HealthCheckMissing"
 	// UnhealthyHealthChecksReason: a selected HealthCheck is Unhealthy.
 	UnhealthyHealthChecksReason = "UnhealthyHealthChecks"
 	// HealthCheckInvalidReason: a selected HealthCheck cannot be measured as it is.

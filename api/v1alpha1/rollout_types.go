@@ -75,8 +75,8 @@ type RolloutSpec struct {
 	ReleaseStrategy ReleaseStrategy `json:"releaseStrategy,omitempty"`
 
 	// firstRelease defines how the history begins while it is empty. Newest, the default,
-	// promotes the newest release that the gates allow. If they allow none, it promotes
-	// the newest of all: an environment without any release has nothing to protect.
+	// promotes the newest release that is named by every passing gate that names versions, and
+	// goes past all other gates: an environment without any release has nothing to protect.
 	// Applied is for an application that already runs. The version that its targets have
 	// and Flux has applied becomes the first entry, no matter who set it. Gates and
 	// schedules apply from then on. A version that a user chooses is promoted first in
@@ -94,6 +94,15 @@ type RolloutSpec struct {
 	// healthCheckSelector selects the HealthChecks that a release must pass.
 	// +optional
 	HealthCheckSelector *HealthCheckSelector `json:"healthCheckSelector,omitempty"`
+
+	// targetHealth defines whether what Flux has applied must be rolled out: everything in
+	// the inventories of the target Kustomizations and HelmReleases, before anything else
+	// is measured, and throughout the bake. Required always asks for that. Without the
+	// field, a Rollout asks for it if it selects a HealthCheck that is measured and
+	// enforced. The controller then keeps a HealthCheck of its own for each target that no
+	// selected one of the class kustomization names.
+	// +optional
+	TargetHealth TargetHealth `json:"targetHealth,omitempty"`
 
 	// rollback defines when the Rollout goes back by itself to the last release that
 	// succeeded, after a promotion has failed. Without it, a failed release stays until a
@@ -135,6 +144,13 @@ const (
 	// entry.
 	FirstReleaseApplied FirstRelease = "Applied"
 )
+
+// TargetHealth defines whether what Flux has applied must be rolled out.
+// +kubebuilder:validation:Enum=Required
+type TargetHealth string
+
+// TargetHealthRequired asks that everything that the targets have applied is rolled out.
+const TargetHealthRequired TargetHealth = "Required"
 
 // LocalObjectReference names an object in the namespace of the object that refers to it.
 // +structType=atomic

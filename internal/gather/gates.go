@@ -27,7 +27,7 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 	s.Gates.Gates = gates.Items
 	if err = errors.Join(err, g.gatherSchedules(ctx, s)); err != nil {
 		s.Gates.Problem = &promotion.Problem{
-			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + because(err),
+			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + Because(err),
 		}
 	}
 	return err

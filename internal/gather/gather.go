@@ -48,6 +48,9 @@ type Gatherer struct {
 	Quarantines bool
 	// QuarantinesEverywhere lets the ReleaseQuarantines of all namespaces count.
 	QuarantinesEverywhere bool
+	// InstanceLabels are the labels that decide which of several instances acts for an
+	// object. A HealthCheck that a Rollout owns has those of the Rollout.
+	InstanceLabels []string
 	// Reports knows the reports of upstreams in other clusters; nil uses only what the
 	// status of the Environment has of them.
 	Reports Reports
@@ -96,6 +99,8 @@ type Snapshot struct {
 	// Found are the targets, in the order of Input.Targets.All. It is empty if the targets
 	// could not be read.
 	Found []targets.Target
+	// TargetChecks are the HealthChecks that the Rollout owns, and those that it lacks.
+	TargetChecks TargetChecks
 	// Unsettled is true if an Environment was created a moment ago, and its status may
 	// follow at once.
 	Unsettled bool
@@ -143,10 +148,10 @@ func (g Gatherer) gatherPolicy(ctx context.Context, s *Snapshot) imagepolicy.Off
 	return offer
 }
 
-// because returns why something could not be read, if the API server gives a standard
+// Because returns why something could not be read, if the API server gives a standard
 // reason or an object is the cause. Other causes are only in the log. The text is the
 // same each time.
-func because(err error) string {
+func Because(err error) string {
 	if object := unreadable.Because(err); object != nil {
 		return ": " + object.Error()
 	}

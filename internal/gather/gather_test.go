@@ -20,9 +20,9 @@ import (
 func TestWhyItCannotBeReadIsSaid(t *testing.T) {
 	g := NewWithT(t)
 	gates := schema.GroupResource{Group: "kuberik.com", Resource: "rolloutgates"}
-	g.Expect(because(apierrors.NewForbidden(gates, "", nil))).To(Equal(": Forbidden"))
-	g.Expect(because(apierrors.NewTimeoutError("it took 3.4s", 1))).To(Equal(": Timeout"))
-	g.Expect(because(context.DeadlineExceeded)).To(BeEmpty(), "what varies is in the log")
+	g.Expect(Because(apierrors.NewForbidden(gates, "", nil))).To(Equal(": Forbidden"))
+	g.Expect(Because(apierrors.NewTimeoutError("it took 3.4s", 1))).To(Equal(": Timeout"))
+	g.Expect(Because(context.DeadlineExceeded)).To(BeEmpty(), "what varies is in the log")
 }
 
 func TestWhoLooksFromOutsideKnowsFromTheStatusThatMetadataIsOff(t *testing.T) {

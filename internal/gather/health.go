@@ -15,8 +15,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// gatherHealth reads the HealthChecks that the Rollout selects. A selection that only a
-// user can correct is no error.
+// gatherHealth reads the HealthChecks that the Rollout selects, and those that it owns. A
+// selection that only a user can correct is no error.
 func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 	selection, err := selectionOf(s.Rollout)
 	if err != nil {
@@ -38,9 +38,12 @@ func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 	if err == nil {
 		s.Health.Problem, err = g.denied(ctx, s.Rollout.Namespace, checks)
 	}
+	if err == nil {
+		checks, err = g.withTargets(ctx, s, checks)
+	}
 	if err != nil {
 		s.Health.Problem = &promotion.Problem{
-			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + because(err),
+			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + Because(err),
 		}
 		return err
 	}

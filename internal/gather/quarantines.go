@@ -25,7 +25,7 @@ func (g Gatherer) gatherQuarantines(ctx context.Context, s *Snapshot) error {
 	all, err := g.quarantines(ctx, s.Rollout.Namespace)
 	if err != nil {
 		s.Quarantines.Problem = &promotion.Problem{
-			Reason: v1alpha1.QuarantineListFailedReason, Message: "the quarantines could not be read" + because(err),
+			Reason: v1alpha1.QuarantineListFailedReason, Message: "the quarantines could not be read" + Because(err),
 		}
 		return err
 	}

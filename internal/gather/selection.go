@@ -27,6 +27,8 @@ const (
 	// with too many labels by manyLabels.
 	checkLabelIndex = ".metadata.labels"
 	manyLabels      = "*"
+	// checkOwnerIndex finds HealthChecks by the UID of the Rollout that owns them.
+	checkOwnerIndex = ".metadata.ownerReferences"
 	// nearTermIndex finds Rollouts that select HealthChecks in their own namespace, by a
 	// label that the checks must have, "key=value".
 	nearTermIndex = ".spec.healthCheckSelector.near"
@@ -49,10 +51,12 @@ const mostLabels = 32
 // IndexSelections adds the field indexes by which Rollouts and their HealthChecks are
 // found.
 func IndexSelections(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, indexedLabels); err != nil {
-		return fmt.Errorf("index HealthChecks by label: %w", err)
+	err := errors.Join(indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkLabelIndex, indexedLabels),
+		indexer.IndexField(ctx, &v1alpha1.HealthCheck{}, checkOwnerIndex, indexedOwner))
+	if err != nil {
+		return fmt.Errorf("index HealthChecks: %w", err)
 	}
-	err := errors.Join(indexer.IndexField(ctx, &v1alpha1.Rollout{}, nearTermIndex, nearTerms),
+	err = errors.Join(indexer.IndexField(ctx, &v1alpha1.Rollout{}, nearTermIndex, nearTerms),
 		indexer.IndexField(ctx, &v1alpha1.Rollout{}, farTermIndex, farTerms))
 	if err != nil {
 		return fmt.Errorf("index Rollouts by the labels of their HealthChecks: %w", err)
@@ -160,7 +164,8 @@ func selectionOf(rollout *v1alpha1.Rollout) (selection, error) {
 	return s, err
 }
 
-// selectedChecks returns the selected checks, sorted by namespace and name.
+// selectedChecks returns the selected checks, sorted by namespace and name. Those that
+// Rollouts own are about their targets, and say nothing about other Rollouts.
 func (g Gatherer) selectedChecks(ctx context.Context, s selection) ([]v1alpha1.HealthCheck, error) {
 	if s.checks == nil {
 		return nil, nil
@@ -175,7 +180,7 @@ func (g Gatherer) selectedChecks(ctx context.Context, s selection) ([]v1alpha1.H
 		if err := g.Client.List(ctx, list, append(query, client.MatchingLabelsSelector{Selector: s.checks})...); err != nil {
 			return nil, fmt.Errorf("list HealthChecks: %w", err)
 		}
-		checks = append(checks, list.Items...)
+		checks = append(checks, slices.DeleteFunc(list.Items, isOwned)...)
 	}
 	slices.SortFunc(checks, func(a, b v1alpha1.HealthCheck) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
@@ -220,6 +225,9 @@ func (g Gatherer) namespacesOf(ctx context.Context, s selection) ([]string, erro
 // used selects nothing. The reader must have the namespaces. Of the Rollout, only the name
 // and spec.healthCheckSelector are needed.
 func Selects(ctx context.Context, c client.Reader, rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) (bool, error) {
+	if owner := ownerOf(check); owner != nil {
+		return owner.UID == rollout.UID, nil
+	}
 	s, err := selectionOf(rollout)
 	if err != nil || s.checks == nil || !s.checks.Matches(labels.Set(check.Labels)) {
 		return false, nil
@@ -240,11 +248,14 @@ func (s selection) isInScope(ctx context.Context, c client.Reader, namespace str
 	return err == nil && s.namespaces.Matches(labels.Set(of)), err
 }
 
-// RolloutsOfCheck returns the Rollouts that select the labels of a HealthCheck. If it has too
+// RolloutsOfCheck returns the Rollout that owns a HealthCheck, or those that select its labels. If it has too
 // many labels, all Rollouts that may select it are examined. They belong to the cache and
 // must not be changed. If a read fails, the Rollouts that others found are returned with
 // the error.
 func RolloutsOfCheck(ctx context.Context, c client.Reader, check client.Object) ([]*v1alpha1.Rollout, error) {
+	if owner := ownerOf(check); owner != nil {
+		return ofOwner(ctx, c, check.GetNamespace(), owner)
+	}
 	within := client.InNamespace(check.GetNamespace())
 	queries := [][]client.ListOption{{within}, {AcrossNamespaces}}
 	if len(check.GetLabels()) <= mostLabels {

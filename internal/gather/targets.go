@@ -52,7 +52,7 @@ func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]
 // withoutTargets records that the targets could not be read. None is written.
 func (s *Snapshot) withoutTargets(err error) error {
 	s.Found, s.Input.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
-		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + because(err),
+		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + Because(err),
 	}}
 	return err
 }

@@ -97,7 +97,7 @@ func (g Gatherer) gatherUpstreams(ctx context.Context, s *Snapshot) error {
 	}
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKeyFromObject(s.Rollout))
 	if err != nil {
-		s.Upstreams.Problem = "the Environments could not be read" + because(err)
+		s.Upstreams.Problem = "the Environments could not be read" + Because(err)
 		return err
 	}
 	if wanted != nil && !slices.ContainsFunc(all, func(e environmentsv1.Environment) bool { return e.Name == wanted.Name }) {
@@ -220,7 +220,7 @@ func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environmen
 	}
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
 	if err != nil {
-		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, because(err)), err
+		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, Because(err)), err
 	}
 	if found := amongThose(all, e, u); found != nil {
 		return found, nil, nil
@@ -239,7 +239,7 @@ func (g Gatherer) findForeignUpstream(ctx context.Context, e *environmentsv1.Env
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
 	own, err2 := namespaceLabels(ctx, g.Client, e.Namespace)
 	if err = errors.Join(err, err2); err != nil {
-		cause := because(err)
+		cause := Because(err)
 		if unreadable.Because(err) != nil {
 			cause = "" // it names an object that nobody here may know of
 		}

@@ -30,7 +30,7 @@ func checkReporting(r *report) {
 			r.skip(where, "whether Flux waits for the health of a release depends on objects that are not known")
 		case no:
 			r.find(where, fmt.Sprintf("spec.quarantine never reports a failure: no release can fail by %s, %s", v1alpha1.CauseHealthCheckFailed, v1alpha1.CauseTargetUnhealthy),
-				"set spec.healthCheckSelector, or spec.deployTimeout and spec.wait of the Kustomization; or set spec.quarantine.report: None")
+				"set spec.targetHealth: Required, or select a HealthCheck; or set spec.quarantine.report: None")
 		case yes:
 		}
 	}

@@ -26,7 +26,7 @@ func checkRollbackActs(r *report) {
 			r.skip(where, "whether Flux waits for the health of a release depends on objects that are not known")
 		case no:
 			r.find(where, "spec.rollback never acts: no release can fail by "+strings.Join(causesOf(spec.Rollback), ", "),
-				"set spec.healthCheckSelector, or spec.deployTimeout and spec.wait of the Kustomization")
+				"set spec.targetHealth: Required, or select a HealthCheck")
 		case yes:
 		}
 	}
@@ -50,7 +50,7 @@ func (r *report) rollingBack(o *object) *v1alpha1.RolloutSpec {
 
 // answersAnything reports whether a release can fail by a cause that is answered.
 func (r *report) answersAnything(o *object, rollback *v1alpha1.RolloutRollback) certainty {
-	checked, timed := o.has(selectorPath...), o.has("spec", "deployTimeout")
+	checked, timed := o.has(selectorPath...) || o.has("spec", "targetHealth"), o.has("spec", "deployTimeout")
 	switch {
 	case checked && rollback.Answers(v1alpha1.CauseHealthCheckFailed), timed && rollback.Answers(v1alpha1.CauseDeployTimeout):
 		return yes
@@ -60,12 +60,12 @@ func (r *report) answersAnything(o *object, rollback *v1alpha1.RolloutRollback) 
 	return no
 }
 
-// fluxWaits reports whether a Kustomization of a Rollout waits for the health of what it
-// applies.
+// fluxWaits reports whether a Kustomization or HelmRelease of a Rollout waits for the health
+// of what it applies.
 func (r *report) fluxWaits(rollout *object) certainty {
 	targets := r.targets(rollout)
 	switch {
-	case slices.ContainsFunc(targets.kustomizations, (*object).waits):
+	case slices.ContainsFunc(slices.Concat(targets.kustomizations, targets.helmReleases), (*object).waits):
 		return yes
 	case targets.none(), r.mayBeElsewhere(rollout), r.mayHaveTargets(rollout):
 		return maybe

@@ -36,12 +36,17 @@ spec: {chartRef: {kind: OCIRepository, name: shop}}
 		external string
 		want     []string
 	}{
-		"a HealthCheck":                      {spec: selecting + ", rollback: {}", others: join(repository, idle, healthCheck)},
-		"a Kustomization that waits":         {spec: "deployTimeout: 15m, rollback: {}", others: join(repository, kustomization)},
-		"a deadline, and it is a cause":      {spec: "deployTimeout: 15m, rollback: {causes: [DeployTimeout]}", others: join(repository, idle)},
-		"nothing":                            {spec: "rollback: {}", others: join(repository, idle), want: []string{never}},
-		"a deadline, and it is no cause":     {spec: "deployTimeout: 15m, rollback: {}", others: join(repository, idle), want: []string{never}},
-		"a HelmRelease, which has no causes": {spec: "deployTimeout: 15m, rollback: {}", others: join(repository, helmRelease), want: []string{never}},
+		"a HealthCheck":                  {spec: selecting + ", rollback: {}", others: join(repository, idle, healthCheck)},
+		"a Kustomization that waits":     {spec: "deployTimeout: 15m, rollback: {}", others: join(repository, kustomization)},
+		"a deadline, and it is a cause":  {spec: "deployTimeout: 15m, rollback: {causes: [DeployTimeout]}", others: join(repository, idle)},
+		"nothing":                        {spec: "rollback: {}", others: join(repository, idle), want: []string{never}},
+		"a deadline, and it is no cause": {spec: "deployTimeout: 15m, rollback: {}", others: join(repository, idle), want: []string{never}},
+		"objects of targets":             {spec: "targetHealth: Required, rollback: {}", others: join(repository, idle)},
+		"a HelmRelease, which waits":     {spec: "deployTimeout: 15m, rollback: {}", others: join(repository, helmRelease)},
+		"a HelmRelease that does not wait": {
+			spec:   "deployTimeout: 15m, rollback: {}",
+			others: join(repository, change(t, helmRelease, "spec: {", "spec: {install: {disableWait: true}, upgrade: {disableWait: true}, ")), want: []string{never},
+		},
 		"a HealthCheck, and it is no cause": {
 			spec: selecting + ", deployTimeout: 15m, rollback: {causes: [TargetUnhealthy]}", others: join(repository, idle, healthCheck), want: []string{never},
 		},

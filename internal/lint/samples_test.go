@@ -31,6 +31,7 @@ var sampleFolders = map[string]struct {
 	"config/samples/quarantine":   {},
 	"config/samples/environments": {},
 	// Each of the two is a cluster of its own.
+	"config/samples/error-rate":                  {},
 	"config/samples/environments-oci/staging":    {},
 	"config/samples/environments-oci/production": {},
 	"config/samples/running": {wrong: map[string]string{

@@ -16,7 +16,7 @@ import (
 // Protected reports whether a promotion must prove more than that it is applied. Then the
 // next promotion waits for its outcome.
 func Protected(spec *v1alpha1.RolloutSpec) bool {
-	return spec.BakeTime != nil || spec.DeployTimeout != nil || spec.HealthCheckSelector != nil
+	return spec.BakeTime != nil || spec.DeployTimeout != nil || spec.HealthCheckSelector != nil || spec.TargetHealth == v1alpha1.TargetHealthRequired
 }
 
 // chooseOutcome evaluates the running promotion. While the promotion has no outcome and

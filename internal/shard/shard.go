@@ -54,6 +54,19 @@ func New(mgr ctrl.Manager, newCache cache.NewCacheFunc, selector labels.Selector
 // Handles reports whether this instance reconciles the object.
 func (s Shard) Handles(o client.Object) bool { return s.matches(o.GetLabels()) }
 
+// Labels returns the keys of the labels by which instances are told apart.
+func (s Shard) Labels() []string {
+	if s.Selector == nil {
+		return nil
+	}
+	var keys []string
+	requirements, _ := s.Selector.Requirements()
+	for i := range requirements {
+		keys = append(keys, requirements[i].Key())
+	}
+	return keys
+}
+
 // Predicate passes the events of objects that this instance reconciles, or reconciled
 // until this event. In the second case, it must forget them.
 func (s Shard) Predicate() predicate.Predicate {

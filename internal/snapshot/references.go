@@ -72,15 +72,17 @@ func nameIn(o client.Object) (client.Object, client.ObjectKey) {
 	return nil, client.ObjectKey{}
 }
 
-// checks reports whether Rollouts select HealthChecks of their own namespace, and of
-// others.
+// checks reports whether Rollouts select HealthChecks of their own namespace, or own some,
+// and of others.
 func (r references) checks() (near, far bool) {
 	for _, o := range r.objects {
 		rollout, ok := o.(*v1alpha1.Rollout)
-		if !ok || rollout.Spec.HealthCheckSelector == nil {
+		if !ok {
 			continue
 		}
-		near, far = true, far || rollout.Spec.HealthCheckSelector.NamespaceSelector != nil
+		selector := rollout.Spec.HealthCheckSelector
+		near = near || selector != nil || rollout.Spec.TargetHealth != ""
+		far = far || selector != nil && selector.NamespaceSelector != nil
 	}
 	return near, far
 }

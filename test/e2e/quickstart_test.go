@@ -5,7 +5,6 @@ package e2e
 import (
 	"bytes"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/util/jsonpath"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -141,22 +139,15 @@ func (q quickStart) manifest(t *testing.T, registry string) []client.Object {
 		t.Errorf("the page does not show config/samples/quickstart/podinfo.yaml (-sample +page):\n%s", diff)
 	}
 	text := strings.NewReplacer("ghcr.io", registry, "bakeTime: 1m", "bakeTime: "+shortBake).Replace(q.yaml)
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader([]byte(text)), len(text))
-	var objects []client.Object
-	for {
-		object := &unstructured.Unstructured{}
-		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
-			return objects
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if kind := object.GetKind(); kind == "ImageRepository" || kind == "OCIRepository" {
-			if err := unstructured.SetNestedField(object.Object, true, "spec", "insecure"); err != nil {
+	objects := env.Decode(t, text)
+	for _, object := range objects {
+		if kind := object.GetObjectKind().GroupVersionKind().Kind; kind == "ImageRepository" || kind == "OCIRepository" {
+			if err := unstructured.SetNestedField(object.(*unstructured.Unstructured).Object, true, "spec", "insecure"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		objects = append(objects, object)
 	}
+	return objects
 }
 
 // shown returns what a command shows. After a change it is the table of Rollouts.

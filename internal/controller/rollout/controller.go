@@ -16,6 +16,7 @@
 //	                  the write of a failure, or of its outcome
 //	reported.go       what was reported, and what could not be
 //	environments.go   the watch of Environments, where they are served
+//	target_checks.go  the HealthChecks of targets that Rollouts own
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts
 //	images.go         what registries say of images
 //	reports.go        what upstreams in other clusters say
@@ -68,7 +69,7 @@ import (
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates;rolloutschedules;clusterrolloutschedules,verbs=get;list;watch
-// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch;patch;update
+// +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch;create;patch;update;delete
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=image.toolkit.fluxcd.io,resources=imagepolicies;imagerepositories,verbs=get;list;watch
 // +kubebuilder:rbac:groups=source.toolkit.fluxcd.io,resources=ocirepositories,verbs=get;list;watch;patch;update
@@ -168,6 +169,10 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
 	// 1. Gather everything that a decision needs. What cannot be read is a fact as well.
 	snapshot := r.gather(ctx, rollout)
+	if r.keepTargetChecks(ctx, &snapshot) {
+		pass.Ends("a HealthCheck of a target was created or corrected, whose event is on its way")
+		return ctrl.Result{}, nil
+	}
 
 	// 2. Decide.
 	decision, err := r.decide(ctx, &snapshot)

@@ -31,7 +31,8 @@ func (r *Reconciler) gatherer() gather.Gatherer {
 		Client: r.Client, Live: r.APIReader,
 		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.helm.cached.Load(), Environments: r.environments.Load(),
 		Quarantines: r.quarantines.Load(), QuarantinesEverywhere: r.QuarantinesEverywhere,
-		Images: images{r.Metadata}, Memory: memory{r}, Started: r.started,
+		InstanceLabels: r.Shard.Labels(),
+		Images:         images{r.Metadata}, Memory: memory{r}, Started: r.started,
 	}
 }
 

@@ -21,26 +21,26 @@ func (s *testEnv) reports(name string, status v1alpha1.HealthStatus) {
 	})
 }
 
+// The Rollout selects nothing that says whether it is rolled out: it owns such a check.
 func TestCheckThatAsksWhatRunsIsResetOnceTheReleaseIsRolledOut(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0",
-		fixture.MakeHealthCheck("web").Kustomization().Healthy().Obj(),
 		fixture.MakeHealthCheck("errors").Prometheus("errors", "value <= 1.0").Healthy().Obj())...)
 	s.rest("shop")
 	s.fluxApplies()
 	s.Wire.Forget()
 	s.rest("shop")
-	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch HealthCheck/status web", "patch HealthCheck web"}),
+	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch HealthCheck/status " + own, "patch HealthCheck " + own}),
 		"Pods of the release before may still answer")
 	s.Expect(marks(s.check("errors"))).To(BeEmpty())
 
 	s.reports("errors", v1alpha1.HealthStatusHealthy)
-	s.reports("web", v1alpha1.HealthStatusPending)
+	s.reports(own, v1alpha1.HealthStatusPending)
 	s.Wire.Forget()
 	s.rest("shop")
 	s.Expect(s.Wire.Writes()).To(BeEmpty(), "it is not rolled out")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
 
-	s.reports("web", v1alpha1.HealthStatusHealthy)
+	s.reports(own, v1alpha1.HealthStatusHealthy)
 	s.Wire.Forget()
 	s.rest("shop")
 	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch HealthCheck/status errors", "patch HealthCheck errors"}))
@@ -55,6 +55,8 @@ func TestCheckThatAsksWhatRunsIsResetOnceTheReleaseIsRolledOut(t *testing.T) {
 func TestCheckThatCannotBeMeasuredHoldsPromotionsAndNoPin(t *testing.T) {
 	s := open(t, shopWith(protected(), "1.0.0", fixture.MakeHealthCheck("errors").Prometheus("errors", "value <= 1.0").Obj())...)
 	s.deploy("shop")
+	s.checksSay(v1alpha1.HealthStatusHealthy) // also what is measured, now that the release is rolled out
+	s.rest("shop")
 	s.Pass(protected().Obj().Spec.BakeTime.Duration)
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
@@ -76,8 +78,10 @@ func TestCheckThatCannotBeMeasuredHoldsPromotionsAndNoPin(t *testing.T) {
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.1.0"), "a person has decided")
 	s.pin("shop", nil)
 	s.fluxApplies()
-	s.rest("shop")
-	s.checksSay(v1alpha1.HealthStatusHealthy)
+	for range 2 { // that it is rolled out, and then what is measured
+		s.rest("shop")
+		s.checksSay(v1alpha1.HealthStatusHealthy)
+	}
 	s.rest("shop")
 	s.Pass(protected().Obj().Spec.BakeTime.Duration)
 	s.rest("shop")

@@ -5,6 +5,7 @@ package rollout
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -60,7 +61,7 @@ type oldChecks struct {
 func (c oldChecks) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	err := c.WithWatch.List(ctx, list, opts...)
 	if checks, ok := list.(*v1alpha1.HealthCheckList); ok {
-		checks.Items = c.stale
+		checks.Items = slices.Clone(c.stale)
 	}
 	return err
 }

@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
@@ -57,6 +59,42 @@ func explained(s *env.Env, message string) {
 			s.T.Errorf("the explanation does not say %q:\n%s", part, text)
 		}
 	}
+}
+
+// The first example of the guide, as it is there: two objects. Only names and times differ. It
+// says nothing of a check of the Kustomization, and the Rollout has one all the same.
+func TestErrorRateThatDoublesIsRolledBack(t *testing.T) {
+	s := env.New(t, plane)
+	s.CreateFlux()
+	s.Create(env.Sample(t, "error-rate/rollback.yaml", "namespace: shop", "namespace: "+s.Namespace, "{name: shop,", "{name: "+s.Name+",",
+		"{name: shop}", "{name: "+s.Name+"}", "bakeTime: 10m", "bakeTime: 12s", "window: 2m", "window: 6s", "class: prometheus", "class: prometheus\n  interval: 5s")...)
+	rates.fail(0.02)
+	s.Publish(s.ConfigRelease("1.0.0"))
+	good := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	if message := *good.Current().BakeStatusMessage; !strings.Contains(message, "(2 HealthChecks: shop-errors 0.02") {
+		t.Errorf("the outcome is %q", message)
+	}
+
+	s.Publish(s.ConfigRelease("1.1.0"))
+	s.AwaitState("1.1.0", v1alpha1.BakeInProgress)
+	rates.fail(0.2)
+	back := s.Await("the rollback", func(r *v1alpha1.Rollout) bool { return len(r.Status.History) == 3 })
+	failed := back.Status.History[1]
+	if failed.State() != v1alpha1.BakeFailed || len(failed.FailedHealthChecks) != 1 || failed.FailedHealthChecks[0].Name != "shop-errors" ||
+		!strings.HasSuffix(*failed.FailedHealthChecks[0].Message, ", before 0.02") {
+		t.Errorf("1.1.0 is %s: %s", failed.State(), *failed.BakeStatusMessage)
+	}
+	rates.fail(0.02)
+	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+
+	own, measured := s.HealthCheck(), s.HealthCheck()
+	own.Name, measured.Name = s.Name+"-kustomization-"+s.Name, "shop-errors"
+	s.Read(own)
+	s.Delete(measured)
+	env.Eventually(t, "the end of the check that nothing asks for any more", func() (bool, string) {
+		err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(own), own)
+		return apierrors.IsNotFound(err), fmt.Sprint(err)
+	})
 }
 
 // The database breaks while 2.1.0 bakes, so every release has as many errors. To go back does

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
@@ -29,12 +30,32 @@ type application struct {
 	server *httptest.Server
 	mu     sync.Mutex
 	rates  map[string]float64
+	// failing is the part of the requests of its users that fail.
+	failing          float64
+	requests, failed float64
+	counted          time.Time
 }
 
 func (a *application) set(version string, rate float64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.rates[version] = rate
+}
+
+// fail makes a part of the requests fail from now on.
+func (a *application) fail(part float64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.failing = part
+}
+
+// count counts the requests since the last time: a hundred in a second.
+func (a *application) count(now time.Time) {
+	if !a.counted.IsZero() {
+		came := 100 * now.Sub(a.counted).Seconds()
+		a.requests, a.failed = a.requests+came, a.failed+came*a.failing
+	}
+	a.counted = now
 }
 
 func (a *application) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -44,6 +65,8 @@ func (a *application) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.count(time.Now())
+	fmt.Fprintf(w, "http_requests_total{app=\"shop\",code=\"200\"} %f\nhttp_requests_total{app=\"shop\",code=\"500\"} %f\n", a.requests-a.failed, a.failed)
 	for version, rate := range maps.All(a.rates) {
 		fmt.Fprintf(w, "error_rate{version=%q} %g\n", version, rate)
 	}

@@ -182,8 +182,11 @@ func (s *Findings) seeCheck(check *v1alpha1.HealthCheck, gone bool) {
 	}
 }
 
-// selected reports whether a Rollout selects a HealthCheck of its own namespace.
+// selected reports whether a Rollout selects a HealthCheck of its own namespace, or owns it.
 func selected(r *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
+	if check != nil && metav1.GetControllerOf(check) != nil {
+		return metav1.IsControlledBy(check, r)
+	}
 	wanted := r.Spec.HealthCheckSelector.LabelSelector()
 	if wanted == nil || check == nil || check.Namespace != r.Namespace || r.Spec.HealthCheckSelector.NamespaceSelector != nil {
 		return false

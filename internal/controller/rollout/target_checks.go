@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
+)
+
+// keepTargetChecks creates and corrects the HealthChecks that the Rollout should own, and
+// deletes the others. It reports whether all that were missing are there now: then the
+// next pass decides, because the caches do not show them yet. If one cannot be written,
+// nothing is promoted, and the Rollout says why.
+func (r *Reconciler) keepTargetChecks(ctx context.Context, s *gather.Snapshot) bool {
+	for i := range s.TargetChecks.Surplus {
+		check := &s.TargetChecks.Surplus[i]
+		if err := r.Client.Delete(ctx, check, client.Preconditions{UID: &check.UID}); client.IgnoreNotFound(err) != nil {
+			s.Err = errors.Join(s.Err, fmt.Errorf("delete a HealthCheck that is not needed any more: %w", err))
+		}
+	}
+	for i := range s.TargetChecks.Missing {
+		check := &s.TargetChecks.Missing[i]
+		if err := r.createTargetCheck(ctx, s.Rollout, check); err != nil {
+			s.Health.Problem = &promotion.Problem{
+				Reason: v1alpha1.HealthCheckMissingReason, Message: gather.MissingCheck(check) + " " + whyMissing(err),
+			}
+			s.Err = errors.Join(s.Err, err)
+			return false
+		}
+		ctrl.LoggerFrom(ctx).Info("keeps a HealthCheck of a target", "healthCheck", check.Name)
+	}
+	return len(s.TargetChecks.Missing) > 0
+}
+
+// errTaken means that an object of the name exists that the Rollout does not own.
+var errTaken = errors.New("exists and is not this Rollout's own: delete it, or rename it")
+
+func whyMissing(err error) string {
+	switch {
+	case errors.Is(err, errTaken):
+		return errTaken.Error()
+	case apierrors.IsForbidden(err):
+		return "could not be created, because the API server forbids it: let the role of this controller create healthchecks.kuberik.com, and look at quotas"
+	}
+	return "could not be created" + gather.Because(err)
+}
+
+// createTargetCheck creates a check. One that exists already is corrected, if the Rollout
+// owns it; the cache may not show it yet.
+func (r *Reconciler) createTargetCheck(ctx context.Context, rollout *v1alpha1.Rollout, wanted *v1alpha1.HealthCheck) error {
+	err := r.Client.Create(ctx, wanted.DeepCopy(), client.FieldOwner(write.FieldManager))
+	if !apierrors.IsAlreadyExists(err) {
+		return err //nolint:wrapcheck // it says what it is about
+	}
+	live := &v1alpha1.HealthCheck{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {
+		return err //nolint:wrapcheck // as above
+	}
+	if !metav1.IsControlledBy(live, rollout) {
+		return errTaken
+	}
+	if !gather.Correct(live, wanted) {
+		return nil
+	}
+	return r.Client.Update(ctx, live, client.FieldOwner(write.FieldManager)) //nolint:wrapcheck // as above
+}
