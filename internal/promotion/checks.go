@@ -122,12 +122,19 @@ var promotionChecks = []rule{
 	{holds: promotedByAPerson, unless: chosen | promoted},
 }
 
-// held reports whether a check that none of the circumstances lifts holds the release.
-func held(in Input, release v1alpha1.VersionInfo, circumstances lift) bool {
+// holdsPast returns what holds a release although circumstances lift some of the checks.
+func holdsPast(in Input, release v1alpha1.VersionInfo, circumstances lift) []Hold {
 	circumstances |= requested(in, release.Tag)
-	return slices.ContainsFunc(promotionChecks, func(r rule) bool {
-		return r.unless&circumstances == 0 && r.holds(in, release) != nil
-	})
+	var holds []Hold
+	for _, rule := range promotionChecks {
+		if rule.unless&circumstances != 0 {
+			continue
+		}
+		if hold := rule.holds(in, release); hold != nil {
+			holds = append(holds, *hold)
+		}
+	}
+	return holds
 }
 
 // requested returns what users have lifted for a release by annotation.

@@ -36,24 +36,32 @@ func (d *Decision) chooseFirst(in Input) {
 	}
 }
 
-// chooseFirstRelease promotes the newest release that the gates allow. If they allow
-// none, it promotes the newest of all: an environment without any release has nothing to
-// protect.
+// chooseFirstRelease promotes the newest release that is named by all gates that name some,
+// and goes past all else that gates ask for: an environment without any release has nothing
+// to protect. But a list of versions is there for the day on which it is built anew.
 func (d *Decision) chooseFirstRelease(in Input) {
-	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return held(in, v.Release, first) })
+	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return len(FirstHolds(in, v.Release)) > 0 })
 	if len(offered) == 0 {
 		return
 	}
 	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
-	if at < 0 {
-		at = slices.IndexFunc(offered, func(v Verdict) bool { return allowedByVersion(in.Gates.Gates, v.Release.Tag) })
-	}
 	d.promoteAutomatically(in, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
 }
 
-func allowedByVersion(gates []v1alpha1.RolloutGate, tag string) bool {
+// FirstHolds returns what holds a release while nothing was promoted yet.
+func FirstHolds(in Input, release v1alpha1.VersionInfo) []Hold {
+	holds := holdsPast(in, release, first)
+	if requested(in, release.Tag)&bypassed == 0 && !namedByGates(in.Gates.Gates, release.Tag) {
+		holds = append(holds, *everyGateAllows(in, release))
+	}
+	return holds
+}
+
+// namedByGates reports whether all passing gates that name versions name this one.
+func namedByGates(gates []v1alpha1.RolloutGate, tag string) bool {
 	for i := range gates {
-		if gates[i].IsPassing() && !allowsVersion(&gates[i], tag) {
+		named := gates[i].Spec.AllowedVersions
+		if gates[i].IsPassing() && named != nil && len(*named) > 0 && !slices.Contains(*named, tag) {
 			return false
 		}
 	}

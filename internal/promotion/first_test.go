@@ -33,10 +33,19 @@ func TestFirstRelease(t *testing.T) {
 		"is the newest that all gates allow": {
 			given(fresh()).gates(gate("a").Allow("1.0.0", "1.1.0"), gate("b").Allow("1.0.0", "1.2.0")), first("1.0.0"),
 		},
-		"is the newest of all if the gates allow none":               {given(fresh()).gates(gate("qa").Allow()), first("1.2.0")},
-		"does not heed what a closed gate allows":                    {given(fresh()).gates(gate("qa").Closed().Allow("1.0.0")), first("1.2.0")},
-		"is not one that was withdrawn":                              {given(fresh()).latest("1.1.0"), first("1.1.0")},
-		"is not one that was withdrawn, though gates like it":        {given(fresh()).latest("1.1.0").gates(gate("qa").Allow("1.2.0")), first("1.1.0")},
+		"is the newest of all if a gate names none":             {given(fresh()).gates(gate("qa").Allow()), first("1.2.0")},
+		"does not heed what a closed gate allows":               {given(fresh()).gates(gate("qa").Closed().Allow("1.0.0")), first("1.2.0")},
+		"is not one that was withdrawn":                         {given(fresh()).latest("1.1.0"), first("1.1.0")},
+		"waits if a gate names only others":                     {given(fresh()).gates(gate("qa").Allow("0.9.0")), nothing},
+		"waits if no release is named by all gates":             {given(fresh()).gates(gate("a").Allow("1.0.0"), gate("b").Allow("1.1.0")), nothing},
+		"is not one that was withdrawn, though a gate names it": {given(fresh()).latest("1.1.0").gates(gate("qa").Allow("1.2.0")), nothing},
+		"goes past what gates name if a user bypasses them": {
+			given(fresh().Annotate(v1alpha1.BypassGatesAnnotation, "1.1.0")).gates(gate("qa").Allow("0.9.0")),
+			outcome{
+				Action: promotion.Promote, Release: "1.1.0", Reason: v1alpha1.EligibleReason,
+				Message: "the first release of this environment, from ImagePolicy shop; gates bypassed manually",
+			},
+		},
 		"waits until the policy names one":                           {given(rollout()), nothing},
 		"waits while the policy names none any more":                 {given(fresh()).namesNothing(), nothing},
 		"waits while the policy cannot be used":                      {given(fresh()).policyUnreadable(), nothing},

@@ -163,7 +163,7 @@ func classes(in Input, ledger []v1alpha1.VersionInfo, promoted string) func(tag 
 			return referredClass
 		case !candidates[tag]:
 			return otherClass
-		case oneByOne, !allowedByVersion(in.Gates.Gates, tag):
+		case oneByOne, !namedByGates(in.Gates.Gates, tag):
 			return candidateClass
 		}
 		return allowedClass

@@ -22,7 +22,7 @@ func (d *Decision) chooseManually(in Input) bool {
 		return false
 	}
 	release := known(d.Ledger, wanted)
-	if held(in, release, chosen) {
+	if len(holdsPast(in, release, chosen)) > 0 {
 		return false
 	}
 	d.promote(in, release, v1alpha1.GroundsPinned)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -108,4 +109,17 @@ func TestReadyIsAboutTheTargetsOfNow(t *testing.T) {
 		"1.0.0: succeeded before its targets were annotated; waiting for Flux to apply 1.0.0 to 2 targets"))
 	s.deploy("shop")
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(Equal("1.0.0: applied; its targets were annotated after it had succeeded"))
+}
+
+// What holds the first release is said, and not that there is none.
+func TestReadySaysWhatHoldsTheFirstRelease(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop").Environment("nowhere"), "1.0.0")...)
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{metav1.ConditionFalse, environmentsv1.UpstreamUnknownReason,
+		"1.0.0 waits: Environment nowhere, which spec.environmentRef names, does not exist or names another Rollout: create it, or correct one of the two"}))
+
+	s = open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0", fixture.MakeGate("old", "shop").Allow("0.9.0").Obj(), fixture.MakeGate("closed", "shop").Closed().Obj())...)
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.NoAllowedVersionsReason,
+		"1.0.0 waits: RolloutGate old does not allow 1.0.0"}))
 }

@@ -45,9 +45,9 @@ func TestSamplesWorkTogether(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.NoReleasesReason, "ImagePolicy shop-manifests names no release yet"}))
 
-	s.ChangeStatus(fixture.MakePolicy("shop-manifests").Obj(), func(o client.Object) { setLatest(o, "6.9.0") })
+	s.ChangeStatus(fixture.MakePolicy("shop-manifests").Obj(), func(o client.Object) { setLatest(o, "1.4.2") })
 	s.deploy("shop")
-	s.Expect(s.carried("shop-manifests")["tag"]).To(Equal("6.9.0"))
+	s.Expect(s.carried("shop-manifests")["tag"]).To(Equal("1.4.2"), "the sample of a gate names it")
 	shown := s.rollout("shop").Status.Gates
 	s.Expect(shown).NotTo(BeEmpty(), "the sample of a gate is of this Rollout")
 }
@@ -105,7 +105,7 @@ func TestSampleOfARollbackGoesBack(t *testing.T) {
 	s.rest("shop-orders")
 	s.release("shop-orders", "1.5.0")
 	s.deploy("shop-orders")
-	s.checkFails("shop-orders", "down", s.Clock.Now())
+	s.checkFails("shop-orders-kustomization-shop-orders", "down", s.Clock.Now())
 	s.rest("shop-orders")
 	s.Expect(s.condition("shop-orders", v1alpha1.RolledBackCondition).Reason).To(Equal(v1alpha1.RollbackDelayedReason))
 
@@ -144,7 +144,7 @@ func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
 
 	s.release("shop-cart", "1.4.0")
 	s.deploy("shop-cart")
-	s.checkFails("shop-cart", "down", s.Clock.Now())
+	s.checkFails("shop-cart-kustomization-shop-cart", "down", s.Clock.Now())
 	s.rest("shop-cart")
 	s.deployAndBake("shop-cart")
 	s.Expect(s.history("shop-cart")).To(Equal([]promoted{

@@ -32,14 +32,16 @@ func beforeFirstRelease(in promotion.Input) (reason, message string) {
 
 // waitForFirstRelease waits for the first promotion. What runs without one comes first.
 func (r report) waitForFirstRelease() {
-	runs := promotion.NotPromotedProblem(r.Input)
-	if runs == nil {
-		r.wait(metav1.ConditionFalse, v1alpha1.NoReleasesReason, r.noReleases())
-		return
-	}
-	next := r.noReleases()
+	reason, next := v1alpha1.NoReleasesReason, r.noReleases()
 	if considered := promotion.Considered(r.verdicts); len(considered) > 0 {
-		next = waiting(considered[0])
+		holds := promotion.FirstHolds(r.Input, considered[0].Release)
+		next = waiting(promotion.Verdict{Release: considered[0].Release, Holds: holds})
+		if len(holds) > 0 {
+			reason = holds[0].Reason
+		}
 	}
-	r.wait(metav1.ConditionFalse, runs.Reason, runs.Message+"; "+next)
+	if runs := promotion.NotPromotedProblem(r.Input); runs != nil {
+		reason, next = runs.Reason, runs.Message+"; "+next
+	}
+	r.wait(metav1.ConditionFalse, reason, next)
 }
