@@ -95,7 +95,14 @@ var unseen = map[string][]string{
 		"read the response: …",
 	},
 	"the controller ends, and drops the measurement": {"the measurement was cancelled"},
-	"the log says it, and the next pass tries again": {"delete a HealthCheck that is not needed any more: …"},
+	"the log says it, and the next pass tries again": {
+		"delete a HealthCheck that is not needed any more: …", "create the gate that shows what else holds releases: …",
+	},
+	"kuberik's dashboard writes it": {"Cleared version pin", "Pinned to version"},
+	"a gate says it of itself": {
+		"Environments, quarantines and failures",
+		"Shows clients that know only gates what else holds releases. It holds nothing by itself. The status of the Rollout has the reasons.",
+	},
 	"a list is left, because enough was read":        {"enough was read"},
 	"the classes say it in other words":              {"the response is too large"},
 	"it stands in a request":                         {"Bearer …"},

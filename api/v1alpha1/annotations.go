@@ -97,6 +97,9 @@ const (
 	DescriptionAnnotation = "gate.kuberik.com/description"
 )
 
+// MirrorLabel is "true" on the gates that show clients what else holds releases.
+const MirrorLabel = "rollout-controller.kuberik.com/mirror"
+
 // Labels of the gates that schedules create.
 const (
 	// ScheduleKindLabel is the schedule's kind: RolloutSchedule or

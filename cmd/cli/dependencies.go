@@ -34,6 +34,9 @@ func dependenciesOf(ctx context.Context, v view) ([]client.Object, error) {
 	for i := range v.Gates.Copies {
 		d.all = append(d.all, &v.Gates.Copies[i])
 	}
+	if v.Gates.Mirror != nil {
+		d.all = append(d.all, v.Gates.Mirror)
+	}
 	for i := range v.Health.Checks {
 		d.all = append(d.all, &v.Health.Checks[i])
 	}

@@ -120,6 +120,9 @@ func canChangeGate(v view, name string) error {
 		return refuse("gate %s shows the state of %s %s: to change it has no effect",
 			name, labels[v1alpha1.ScheduleKindLabel], labels[v1alpha1.ScheduleNameLabel])
 	}
+	if mirror := v.Gates.Mirror; mirror != nil && is(*mirror) {
+		return refuse("gate %s shows what environments, quarantines and failures hold: to change it has no effect", name)
+	}
 	if !slices.ContainsFunc(v.Gates.Gates, is) {
 		return noSuchGate(v, name)
 	}

@@ -34,7 +34,8 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 }
 
 // gatherSchedules evaluates the schedules that select the Rollout. Their state counts,
-// not that of their gates: a gate may be missing or outdated. A gate whose schedule was
+// not that of their gates: a gate may be missing or outdated. Nor does the gate that the Rollout
+// owns count, which mirrors other holds. A gate whose schedule was
 // deleted, or selects the Rollout no more, counts like any other until it is removed.
 func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
 	schedules, err := g.SchedulesOf(ctx, s.Rollout)
@@ -46,8 +47,12 @@ func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
 	}
 	all := s.Gates.Gates
 	s.Gates.Gates = nil
-	for _, gate := range all {
+	for i, gate := range all {
 		owner := OwnerOf(&gate)
+		if owner != "" && owner == s.Rollout.UID {
+			s.Gates.Mirror = &all[i]
+			continue
+		}
 		if passing, ok := open[owner]; ok && owner != "" { // in a file, objects have no UID
 			gate.Spec.Passing, gate.Spec.AllowedVersions = &passing, nil
 			s.Gates.Copies = append(s.Gates.Copies, gate)

@@ -176,6 +176,11 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 		judged.BypassGates = Bypassed(in, candidates) != ""
 		all = append(all, judged)
 	}
+	if free := Mirrored(candidates); free != nil {
+		shown := summary(mirror(in.Rollout, free), wanted)
+		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", Bypassed(in, candidates) != ""
+		all = append(all, shown)
+	}
 	for _, e := range in.Upstreams.Environments {
 		if e.Spec.Backend.Type != environmentsv1.BackendGitHub { // of that type, there is a gate
 			all = append(all, e.summary(in, candidates))

@@ -141,6 +141,9 @@ type Gates struct {
 	// Copies are the gates that show the current state of the Schedules. They are shown, but
 	// not evaluated: the schedules themselves are evaluated.
 	Copies []v1alpha1.RolloutGate
+	// Mirror is the gate that shows what is [Mirrored]; nil if there is none. It is not
+	// evaluated either.
+	Mirror *v1alpha1.RolloutGate
 	// Schedules that select the Rollout, sorted by name.
 	Schedules []Window
 	// Problem is set if any of them could not be read or evaluated.

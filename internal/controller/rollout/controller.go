@@ -16,6 +16,7 @@
 //	                  the write of a failure, or of its outcome
 //	reported.go       what was reported, and what could not be
 //	environments.go   the watch of Environments, where they are served
+//	mirror.go         the gate that shows other clients what else holds releases
 //	target_checks.go  the HealthChecks of targets that Rollouts own
 //	gather.go         what package gather cannot know: own writes, rejections, conflicts
 //	images.go         what registries say of images
@@ -69,6 +70,7 @@ import (
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts,verbs=get;list;watch;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rollouts/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates;rolloutschedules;clusterrolloutschedules,verbs=get;list;watch
+// +kubebuilder:rbac:groups=kuberik.com,resources=rolloutgates,verbs=create;patch;delete
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch;create;patch;update;delete
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;patch;update
 // +kubebuilder:rbac:groups=image.toolkit.fluxcd.io,resources=imagepolicies;imagerepositories,verbs=get;list;watch
@@ -241,7 +243,7 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 // annotation cannot be removed.
 func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, confirmed bool) error {
 	recorded, unconsumed := r.consume(ctx, recorded, d)
-	err := r.act(ctx, recorded, s, d, confirmed)
+	err := errors.Join(r.act(ctx, recorded, s, d, confirmed), r.mirrorHolds(ctx, recorded, s, d))
 	err = errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err))
 	r.reportFailures(ctx, recorded, s.Input)
 	return err

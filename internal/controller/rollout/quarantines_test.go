@@ -278,7 +278,7 @@ func TestDeletedQuarantineIsNotCreatedAgain(t *testing.T) {
 			s.rest("shop")
 			s.isBack()
 			s.Expect(s.badQuarantine()).To(BeNil())
-			s.Expect(s.writesTo("create")).To(HaveLen(1))
+			s.Expect(s.writesTo("create ReleaseQuarantine")).To(HaveLen(1))
 			s.restart()
 			s.rest("shop")
 			s.Expect(s.badQuarantine()).To(BeNil())

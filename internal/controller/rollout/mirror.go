@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/write"
+)
+
+// What the mirror gate says of itself. It does not say what holds which release: it is written
+// only when the list of versions changes.
+const (
+	mirrorTitle = "Environments, quarantines and failures"
+	mirrorText  = "Shows clients that know only gates what else holds releases. It holds nothing by itself. The status of the Rollout has the reasons."
+)
+
+// mirrorHolds keeps a gate that lets through what is not held for reasons that only this
+// controller knows. Without such holds there is no gate.
+func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision) error {
+	free, gate := promotion.Mirrored(d.Candidates), s.Gates.Mirror
+	switch {
+	case d.Action.Promotes(), s.Gates.Problem != nil, gate != nil && r.writes.Stale(gate): // later
+		return nil
+	case gate == nil && free == nil, gate != nil && free != nil && gate.Spec.AllowedVersions != nil && slices.Equal(*gate.Spec.AllowedVersions, free):
+		return nil
+	case free == nil:
+		return client.IgnoreNotFound(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}))
+	case gate == nil && slices.ContainsFunc(s.Gates.Gates, func(g v1alpha1.RolloutGate) bool { return g.Name == promotion.MirrorName(rollout) }):
+		return nil // a user has created one of that name, which stays as it is
+	case gate == nil:
+		return r.createMirror(ctx, rollout, free)
+	}
+	changed := gate.DeepCopy()
+	changed.Spec.AllowedVersions, changed.Spec.Passing = &free, nil
+	written, err := write.Patch(ctx, r.Client, changed, client.MergeFrom(gate))
+	if err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	r.writes.Wrote(written)
+	return nil
+}
+
+// createMirror creates the gate. One of another Rollout that has that name stays as it is.
+func (r *Reconciler) createMirror(ctx context.Context, rollout *v1alpha1.Rollout, free []string) error {
+	isController := true
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{
+		Namespace: rollout.Namespace, Name: promotion.MirrorName(rollout), Labels: map[string]string{v1alpha1.MirrorLabel: "true"},
+		Annotations: map[string]string{v1alpha1.PrettyNameAnnotation: mirrorTitle, v1alpha1.DescriptionAnnotation: mirrorText},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.RolloutKind, Name: rollout.Name, UID: rollout.UID, Controller: &isController,
+		}},
+	}}
+	gate.Spec.RolloutRef, gate.Spec.AllowedVersions = &v1alpha1.LocalObjectReference{Name: rollout.Name}, &free
+	switch err := r.Client.Create(ctx, gate, client.FieldOwner(write.FieldManager)); {
+	case apierrors.IsAlreadyExists(err):
+		ctrl.LoggerFrom(ctx).V(1).Info("a gate of the name of the mirror exists", "gate", gate.Name)
+	case err != nil:
+		return fmt.Errorf("create the gate that shows what else holds releases: %w", err)
+	}
+	return nil
+}

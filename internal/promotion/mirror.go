@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"slices"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// mirrored are the reasons of holds that no other client of this API knows. A dashboard that
+// looks at gates would show such a release as one that may go.
+var mirrored = append([]string{
+	v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason, v1alpha1.QuarantineListFailedReason, environmentsv1.AwaitingPromotionReason,
+}, upstreamReasons...)
+
+// mostMirrored is how many versions the mirror gate lets through: the newest ones.
+const mostMirrored = 100
+
+// longestObjectName is how long the name of an object may be.
+const longestObjectName = 253
+
+// MirrorName returns the name of the gate that mirrors holds of a Rollout.
+func MirrorName(rollout *v1alpha1.Rollout) string {
+	return truncate.Name(rollout.Name+"-holds", longestObjectName)
+}
+
+// Mirrored returns the versions that a gate would let through that stood for the holds that
+// clients cannot see that know only gates, newest first. It is nil if there are no such holds:
+// then no gate is needed.
+func Mirrored(candidates []Verdict) []string {
+	if !slices.ContainsFunc(candidates, func(v Verdict) bool { return v.HeldBy(mirrored...) }) {
+		return nil
+	}
+	free := []string{}
+	for _, candidate := range candidates {
+		if !candidate.HeldBy(mirrored...) && len(free) < mostMirrored {
+			free = append(free, candidate.Release.Tag)
+		}
+	}
+	return free
+}
+
+// mirror returns the gate as the status shows it.
+func mirror(rollout *v1alpha1.Rollout, free []string) *v1alpha1.RolloutGate {
+	gate := &v1alpha1.RolloutGate{}
+	gate.Name, gate.Spec.AllowedVersions = MirrorName(rollout), &free
+	return gate
+}
