@@ -31,6 +31,7 @@ var readers = map[string][]string{
 	"it only keeps the command line from saying the same twice": {
 		"internal/show.Measured", "cmd/cli.sentence",
 	},
+	"it is a history entry of a client that says so nowhere else": {"internal/controller/rollout.markedSuccessful"},
 	"it is a history entry of a client that erases the facts": {
 		"internal/promotion.groundsOf", "internal/promotion.automaticGroundsOf",
 	},

@@ -102,9 +102,9 @@ func (r report) trail(current *v1alpha1.DeploymentHistoryEntry) {
 	r.wait(metav1.ConditionFalse, r.targetsApplied().Reason, r.summary(current))
 }
 
-// markedManually is the message that the dashboard writes into the entry of a promotion
-// that a user marks as successful.
-const markedManually = "Manually marked as successful"
+// markedManually are the beginnings of the messages that versions of the dashboard write into
+// the entry of a promotion that a user marks as successful.
+var markedManually = []string{"Manually marked as successful", "Deployment manually marked as successful"}
 
 // markedSuccessful reports whether a user marked the current promotion as successful in
 // the dashboard, which is another client of this API: it shows that only in a text and in
@@ -113,7 +113,8 @@ const markedManually = "Manually marked as successful"
 // on it.
 func (r report) markedSuccessful() bool {
 	current := r.Rollout.Current()
-	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil && *current.BakeStatusMessage == markedManually
+	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil &&
+		slices.ContainsFunc(markedManually, func(text string) bool { return strings.HasPrefix(*current.BakeStatusMessage, text) })
 	ready := r.condition(v1alpha1.ReadyCondition).Reason == v1alpha1.DeploymentMarkedSuccessfulReason
 	return (said || ready) && !r.decision.Action.Promotes()
 }
