@@ -101,8 +101,10 @@ func (r *promoting) weakest(v view, verdict promotion.Verdict) (request.Request,
 // pastUpstreams lets a release go past Environments. One of them may require a reason.
 func (r *promoting) pastUpstreams(v view, tag string) (request.Request, error) {
 	past := request.PromotePastUpstreams(tag, r.why)
-	if d := promotion.Decide(past.Apply(v.Input)).Declined; r.why == "" && d != nil && d.Reason == environmentsv1.BypassNeedsReasonReason {
-		return past, refuse("%s\n%s", d.Message, r.line(v, tag, "--past-gates", "-m", "..."))
+	for _, answer := range promotion.Decide(past.Apply(v.Input)).Answers {
+		if answer.Reason == environmentsv1.BypassNeedsReasonReason {
+			return past, refuse("%s\n%s", answer.Message, r.line(v, tag, "--past-gates", "-m", "..."))
+		}
 	}
 	return past, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
@@ -100,12 +101,13 @@ func checkAnswered(t *testing.T, in promotion.Input, d promotion.Decision) {
 		unblock: promotes && !d.Manual || current.State().Running(),
 		retry:   promotes || d.Action == promotion.Retry || current.State().Running() && current.LastRetryTimestamp != nil,
 	}
-	answers := map[string]string{
-		force: v1alpha1.ForceDeployNotNeededReason, bypass: v1alpha1.BypassNotNeededReason,
-		unblock: v1alpha1.UnblockNotNeededReason, retry: v1alpha1.RetryNotNeededReason,
+	answers := map[string][]string{
+		force:   {v1alpha1.ForceDeployNotNeededReason, v1alpha1.QuarantinedReason},
+		bypass:  {v1alpha1.BypassNotNeededReason, environmentsv1.BypassEndedReason, environmentsv1.BypassNeedsReasonReason, environmentsv1.BypassDeniedReason},
+		unblock: {v1alpha1.UnblockNotNeededReason}, retry: {v1alpha1.RetryNotNeededReason},
 	}
-	for key, reason := range answers {
-		answered := slices.ContainsFunc(d.Answers, func(n promotion.Note) bool { return n.Reason == reason && n.Message != "" })
+	for key, reasons := range answers {
+		answered := slices.ContainsFunc(d.Answers, func(n promotion.Note) bool { return slices.Contains(reasons, n.Reason) && n.Message != "" })
 		if slices.Contains(d.Consumed, key) && !done[key] && !answered {
 			t.Errorf("%s=%q is removed without effect or answer by %s %s", key, in.Rollout.Annotations[key], d.Action, d.Release.Tag)
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -104,7 +105,7 @@ func (d *Decision) answer(in Input) {
 	d.answerBypass(in)
 	d.answerPromote(in)
 	d.answerAdopt(in)
-	if !d.Action.Promotes() && usedTheWords(in, decided(in.Rollout)) {
+	if !d.Action.Promotes() && (usedTheWords(in, decided(in.Rollout)) || isUnpinned(in.Rollout)) {
 		d.consume(in, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
 }
@@ -148,6 +149,18 @@ func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 	return current.RequestDigest == in.requestDigest()
 }
 
+// isUnpinned reports whether a user has just removed a pin, and has asked for nothing else. What
+// was said next to that is said about no promotion.
+func isUnpinned(rollout *v1alpha1.Rollout) bool {
+	current := decided(rollout)
+	if current == nil || current.Grounds != v1alpha1.GroundsPinned || rollout.ChosenManually() != "" || rollout.Generation == rollout.Status.ObservedGeneration {
+		return false
+	}
+	return !slices.ContainsFunc([]string{
+		v1alpha1.RetryAnnotation, v1alpha1.UnblockFailedAnnotation, v1alpha1.BypassGatesAnnotation, v1alpha1.PromoteAnnotation, v1alpha1.AdoptAnnotation,
+	}, func(request string) bool { return has(rollout, request) })
+}
+
 // answerRetry answers a request to retry. A retry that is already under way needs no
 // answer.
 func (d *Decision) answerRetry(in Input) {
@@ -165,16 +178,22 @@ func (d *Decision) answerRetry(in Input) {
 	}
 }
 
-// answerForce ends a request for the release that is already current, with its message
-// and user name. If the request stayed, it would bring that version back after the next
-// promotion.
+// answerForce ends a request for the release that is already current, or that must not be
+// promoted, with its message and user name. If the request stayed, it would bring that version
+// back after the next promotion, or when the quarantine ends.
 func (d *Decision) answerForce(in Input) {
 	forced, current := in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation], in.Rollout.Current()
-	if forced == "" || in.Rollout.Pinned() != "" || current == nil || current.Version.Tag != forced {
+	recalled := notRecalled(in, known(d.Ledger, forced))
+	deployed := current != nil && current.Version.Tag == forced
+	if forced == "" || in.Rollout.Pinned() != "" || !deployed && recalled == nil {
 		return
 	}
 	d.consume(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
-	if usedTheForce(in, decided(in.Rollout)) {
+	switch {
+	case !deployed:
+		d.decline(recalled.Reason, fmt.Sprintf("%s has no effect: %s", v1alpha1.ForceDeployAnnotation, recalled.Message))
+		return
+	case usedTheForce(in, decided(in.Rollout)):
 		return
 	}
 	d.decline(v1alpha1.ForceDeployNotNeededReason,
@@ -232,7 +251,8 @@ func needsUnblock(in Input, candidates []Verdict) bool {
 }
 
 // answerBypass answers a request to bypass gates. A bypass for a release that is not a
-// candidate stays, and takes effect when the release becomes one.
+// candidate stays, and takes effect when the release becomes one. Where there is an
+// Environment, it ends: what goes past that must not take effect later.
 func (d *Decision) answerBypass(in Input) {
 	asked := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]
 	switch {
@@ -243,14 +263,32 @@ func (d *Decision) answerBypass(in Input) {
 			d.decline(v1alpha1.BypassNotNeededReason,
 				fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.BypassGatesAnnotation, asked))
 		}
+	case len(in.Upstreams.Environments) > 0:
+		if ended := d.endedBypass(in, asked); ended != nil {
+			d.consume(in, v1alpha1.BypassGatesAnnotation)
+			d.decline(ended.Reason, ended.Message)
+		}
 	case Bypassed(in, d.Candidates) == "" && d.Declined == nil:
 		d.Declined = &Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
 				v1alpha1.BypassGatesAnnotation, quote(asked)),
 		}
-	case Bypassed(in, d.Candidates) != "" && d.Declined == nil:
-		d.Declined = refusedBypass(in, verdictOf(*d, asked).Release)
+	}
+}
+
+// endedBypass says why a request to go past an Environment ends without an effect; nil if the
+// release goes as soon as nothing else holds it.
+func (d *Decision) endedBypass(in Input, asked string) *Problem {
+	switch candidate := verdictOf(*d, asked); {
+	case d.Action.Promotes():
+		return &Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
+			"%s names %s, and %s was promoted first: annotate it again to let it go now", v1alpha1.BypassGatesAnnotation, quote(asked), d.Release.Tag)}
+	case candidate == nil:
+		return &Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
+			"%s names %s, which is no candidate: annotate it again when it is one", v1alpha1.BypassGatesAnnotation, quote(asked))}
+	default:
+		return refusedBypass(in, candidate.Release)
 	}
 }
 

@@ -59,12 +59,28 @@ func settledBy(d promotion.Decision) settled {
 }
 
 func TestRequests(t *testing.T) {
+	unpinned := func() *fixture.RolloutBuilder {
+		return rollout().Ledger("1.0.0").History(entry("1.0.0").Grounds(v1alpha1.GroundsPinned).Succeeded())
+	}
 	unhealthy := check("db").Unhealthy()
 	annAlone, annNow := promotion.RequestDigest("ann", ""), promotion.RequestDigest("ann", "now")
 	for name, test := range map[string]struct {
 		given *situation
 		want  settled
 	}{
+		// what is left of a pin
+		"a pin that was just removed takes its words along": {
+			given(unpinned().Annotate(user, "admin").Annotate(message, "Cleared version pin")),
+			settled{Does: "Nothing", Consumed: []string{message, user}},
+		},
+		"but not those of another request": {
+			given(unpinned().Annotate(message, "INC-1").Annotate(bypass, "9.9.9")),
+			settled{Does: "Nothing", Refused: v1alpha1.NoSuchCandidateReason},
+		},
+		"nor those that come later": {
+			given(unpinned().Observed(1).Annotate(message, "INC-1")),
+			settled{Does: "Nothing"},
+		},
 		// force-deploy
 		"force promotes a known release, also an older one": {
 			given(upgrade().Ledger("0.9.0", "1.0.0", "1.1.0").Annotate(force, "0.9.0")),

@@ -120,9 +120,9 @@ func (q *Quarantine) message(release v1alpha1.VersionInfo) string {
 	return text + "; pin it to try it all the same, or set spec.lifted of the quarantine"
 }
 
-// recalled explains why a version that a user has chosen is not promoted; nil if it is.
+// recalled explains why a version that a user has pinned is not promoted; nil if it is.
 func recalled(in Input, ledger []v1alpha1.VersionInfo) *Hold {
-	wanted := in.Rollout.ChosenManually()
+	wanted := in.Rollout.Pinned()
 	if wanted == "" || in.runsTag(wanted) {
 		return nil
 	}

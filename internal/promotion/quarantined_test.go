@@ -158,6 +158,19 @@ func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 	diff(t, (*promotion.Problem)(nil), promotion.Decide(runs.in()).Problem)
 }
 
+// A force of what was recalled must not wait for the end of the recall.
+func TestForceOfWhatWasRecalledEnds(t *testing.T) {
+	forced := given(withCandidate().Annotate(v1alpha1.ForceDeployAnnotation, "1.2.0")).said("try it").quarantined(failedElsewhere("sha256:bad", byUser, recall))
+	d := promotion.Decide(forced.in())
+	diff(t, promotion.Nothing, d.Action)
+	diff(t, (*promotion.Problem)(nil), d.Problem)
+	diff(t, []promotion.Note{{
+		Reason:  v1alpha1.QuarantinedReason,
+		Message: "rollout.kuberik.com/force-deploy has no effect: 1.2.0 is in quarantine by ReleaseQuarantine bad; to end that, set its spec.lifted",
+	}}, d.Answers)
+	diff(t, []string{v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation}, d.Consumed)
+}
+
 func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
 	history := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(unhealthyRelease(),

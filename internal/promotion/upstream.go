@@ -5,6 +5,7 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,7 +112,17 @@ func (e Environment) isBypassed(in Input, tag string) bool {
 		return false
 	case environmentsv1.BypassRequiresReason:
 	}
-	return in.words(v1alpha1.DeployMessageAnnotation) != ""
+	return in.hasReason()
+}
+
+// byItself are the beginnings of messages that kuberik's dashboard writes by itself, next to a
+// pin and when it removes one. Nobody has given them as a reason.
+var byItself = []string{"Cleared version pin", "Pinned to version "}
+
+// hasReason reports whether a user says why the release goes past an Environment.
+func (in Input) hasReason() bool {
+	why := in.words(v1alpha1.DeployMessageAnnotation)
+	return why != "" && !slices.ContainsFunc(byItself, func(text string) bool { return strings.HasPrefix(why, text) })
 }
 
 // holds returns what the upstreams of an Environment have against a release. With OneOf,

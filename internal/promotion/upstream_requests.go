@@ -59,7 +59,7 @@ func refusedBypass(in Input, release v1alpha1.VersionInfo) *Problem {
 				"%s does not let %s past Environment %s: its spec.bypass is Deny", v1alpha1.BypassGatesAnnotation, tag, e.Name)}
 		default:
 			return &Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: fmt.Sprintf(
-				"%s lets %s past Environment %s only with a reason: annotate the Rollout with %s, too",
+				"%s lets %s past Environment %s only with a reason: annotate it again, together with %s",
 				v1alpha1.BypassGatesAnnotation, tag, e.Name, v1alpha1.DeployMessageAnnotation)}
 		}
 	}

@@ -499,13 +499,16 @@ func (s *situation) withoutEnvironment(why string) *situation {
 func TestBypassOfAnEnvironment(t *testing.T) {
 	asked := func() *situation { return given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "1.4.0")) }
 	unproven := func() *ruled { return prod(after("staging", proven("1.3.0"))) }
-	needsReason := &promotion.Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: "rollout.kuberik.com/bypass-gates lets 1.4.0 past Environment prod " +
-		"only with a reason: annotate the Rollout with rollout.kuberik.com/deploy-message, too"}
+	ended := func(reason, message string) []promotion.Note {
+		return []promotion.Note{{Reason: reason, Message: v1alpha1.BypassGatesAnnotation + message}}
+	}
+	needsReason := ended(environmentsv1.BypassNeedsReasonReason,
+		" lets 1.4.0 past Environment prod only with a reason: annotate it again, together with rollout.kuberik.com/deploy-message")
 	for name, test := range map[string]struct {
-		given    *situation
-		want     string
-		message  string
-		declined *promotion.Problem
+		given   *situation
+		want    string
+		message string
+		ended   []promotion.Note
 	}{
 		"without a reason": {asked().environments(unproven()), "Nothing", "", needsReason},
 		"with one": {
@@ -516,10 +519,20 @@ func TestBypassOfAnEnvironment(t *testing.T) {
 			asked().environments(unproven().bypass(environmentsv1.BypassAllowed)), "Promote 1.4.0",
 			"the newest eligible release of ImagePolicy shop; gates bypassed manually; Environments bypassed manually", nil,
 		},
-		"denied": {asked().said("INC-1").environments(unproven().bypass(environmentsv1.BypassDenied)), "Nothing", "", &promotion.Problem{
-			Reason:  environmentsv1.BypassDeniedReason,
-			Message: "rollout.kuberik.com/bypass-gates does not let 1.4.0 past Environment prod: its spec.bypass is Deny",
-		}},
+		"with words that the dashboard writes by itself":        {asked().said("Cleared version pin").environments(unproven()), "Nothing", "", needsReason},
+		"with the words that it writes next to a pin":           {asked().said("Pinned to version 1.3.0").environments(unproven()), "Nothing", "", needsReason},
+		"of what is no candidate": {
+			given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "9.9.9")).said("INC-1").environments(unproven()), "Nothing", "",
+			ended(environmentsv1.BypassEndedReason, ` names "9.9.9", which is no candidate: annotate it again when it is one`),
+		},
+		"if another one goes first": {
+			given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "1.4.0").Pin("1.2.0")).said("INC-1").environments(unproven()), "Promote 1.2.0",
+			"INC-1", ended(environmentsv1.BypassEndedReason, ` names "1.4.0", and 1.2.0 was promoted first: annotate it again to let it go now`),
+		},
+		"denied": {
+			asked().said("INC-1").environments(unproven().bypass(environmentsv1.BypassDenied)), "Nothing", "",
+			ended(environmentsv1.BypassDeniedReason, " does not let 1.4.0 past Environment prod: its spec.bypass is Deny"),
+		},
 		"of what is proven: nothing is refused": {
 			asked().environments(prod(after("staging", proven("1.4.0")))), "Promote 1.4.0",
 			"the newest eligible release of ImagePolicy shop; gates bypassed manually", nil,
@@ -533,14 +546,14 @@ func TestBypassOfAnEnvironment(t *testing.T) {
 			in := test.given.in()
 			d := promotion.Decide(in)
 			diff(t, test.want, settledBy(d).Does)
-			diff(t, test.declined, d.Declined)
+			diff(t, test.ended, d.Answers)
+			diff(t, d.Action.Promotes() || test.ended != nil, slices.Contains(d.Consumed, v1alpha1.BypassGatesAnnotation))
 			if d.Action.Promotes() {
 				history, err := promotion.Record(in, d)
 				if err != nil {
 					t.Fatal(err)
 				}
 				diff(t, test.message, *history[0].Message)
-				diff(t, true, slices.Contains(d.Consumed, v1alpha1.BypassGatesAnnotation))
 			}
 		})
 	}

@@ -30,6 +30,8 @@ const (
 	BypassNeedsReasonReason = "BypassNeedsReason"
 	// BypassDeniedReason: an Environment lets nothing past by bypass-gates.
 	BypassDeniedReason = "BypassDenied"
+	// BypassEndedReason: bypass-gates names what cannot go past an Environment now.
+	BypassEndedReason = "BypassEnded"
 	// PromoteNotNeededReason: there is nothing that the annotation promote could promote.
 	PromoteNotNeededReason = "PromoteNotNeeded"
 )

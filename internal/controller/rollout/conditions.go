@@ -189,7 +189,6 @@ func setRequestAccepted(r report) {
 // removed or has an effect.
 var onlyWhileAsked = map[string]bool{
 	v1alpha1.InvalidRequestReason: true, v1alpha1.NoSuchCandidateReason: true,
-	environmentsv1.BypassNeedsReasonReason: true, environmentsv1.BypassDeniedReason: true,
 }
 
 func namesOf(checks []v1alpha1.HealthCheck) string {

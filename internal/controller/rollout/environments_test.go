@@ -318,10 +318,14 @@ func TestHotfixPassesWithItsReason(t *testing.T) {
 	s.annotate(v1alpha1.BypassGatesAnnotation, "1.1.0")
 	s.held(environmentsv1.UpstreamPendingReason, "waits for staging, which runs 1.0.0")
 	refused := condition{metav1.ConditionFalse, environmentsv1.BypassNeedsReasonReason, "rollout.kuberik.com/bypass-gates lets 1.1.0 past " +
-		"Environment prod only with a reason: annotate the Rollout with rollout.kuberik.com/deploy-message, too"}
+		"Environment prod only with a reason: annotate it again, together with rollout.kuberik.com/deploy-message"}
 	s.Expect(s.condition("shop", v1alpha1.RequestAcceptedCondition)).To(Equal(refused))
-
+	s.Expect(s.rollout("shop").Annotations).NotTo(HaveKey(v1alpha1.BypassGatesAnnotation), "it must not take effect later")
 	s.annotate(v1alpha1.DeployMessageAnnotation, "INC-4711")
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.0.0"))
+
+	s.annotate(v1alpha1.BypassGatesAnnotation, "1.1.0")
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"))
 	s.Expect(*s.rollout("shop").Current().Message).To(ContainSubstring("INC-4711"))
@@ -336,7 +340,7 @@ func TestReasonOfSomebodyElseIsNoneForABypass(t *testing.T) {
 	s.patchAs("on-call", `{"metadata":{"annotations":{"rollout.kuberik.com/bypass-gates":"1.1.0"}}}`)
 	s.held(environmentsv1.UpstreamPendingReason, "waits for staging, which runs 1.0.0")
 	s.Expect(s.condition("shop", v1alpha1.RequestAcceptedCondition).Reason).To(Equal(environmentsv1.BypassNeedsReasonReason))
-	s.patchAs("on-call", `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-message":"INC-4711"}}}`)
+	s.patchAs("on-call", `{"metadata":{"annotations":{"rollout.kuberik.com/bypass-gates":"1.1.0","rollout.kuberik.com/deploy-message":"INC-4711"}}}`)
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"))
 	s.Expect(*s.rollout("shop").Current().Message).To(HaveSuffix("Environments bypassed manually: INC-4711"))
