@@ -19,6 +19,9 @@ import (
 func newPin(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "pin NAME VERSION", Short: "Deploy a version, and nothing else until you unpin",
+		Long: `Deploy a version, and nothing else until you unpin.
+While this command line owns the pin, kuberik's dashboard disables its buttons for
+versions of the Rollout; unpin gives them back.`,
 		Example: fmt.Sprintf(`  %[1]s pin shop 1.3.1 -m "1.4.2 answers with 502"`, p.called),
 	}
 	c := newChanging(p, cmd)
