@@ -85,7 +85,7 @@ type LiftedHold string
 const (
 	// LiftedGates: gates and schedules, by the annotation bypass-gates.
 	LiftedGates LiftedHold = "Gates"
-	// LiftedUpstreams: the environments before this one, by the annotation bypass-gates.
+	// LiftedUpstreams: the environments before this one, by the annotation bypass-gates or force-deploy.
 	LiftedUpstreams LiftedHold = "Upstreams"
 	// LiftedFailure: a failure or an unhealthy HealthCheck, by the annotation
 	// unblock-failed.

@@ -32,6 +32,9 @@ func (d *Decision) chooseManually(in Input) bool {
 	if in.Rollout.Pinned() == "" {
 		d.Grounds = v1alpha1.GroundsForced
 		d.Reason, d.Message = v1alpha1.ForcedReason, forcedText
+		if slices.ContainsFunc(in.Upstreams.Environments, func(e Environment) bool { return e.holds(in, release) != nil }) {
+			d.Lifted = []v1alpha1.LiftedHold{v1alpha1.LiftedUpstreams}
+		}
 	}
 	return true
 }

@@ -92,12 +92,28 @@ func provenUpstream(in Input, release v1alpha1.VersionInfo) *Hold {
 // leaves that to users.
 func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *Hold {
 	for _, e := range in.Upstreams.Environments {
-		if e.Spec.Promotion == environmentsv1.PromoteManually && !e.isBypassed(in, release.Tag) {
-			return &Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
-				"Environment %s leaves promotions to users: annotate the Rollout with %s: %s", e.Name, v1alpha1.PromoteAnnotation, release.Tag)}
+		if !e.isLeftToUsers(in) || e.isBypassed(in, release.Tag) {
+			continue
 		}
+		because := fmt.Sprintf("Environment %s leaves promotions to users", e.Name)
+		if e.Spec.Promotion != environmentsv1.PromoteManually {
+			because = fmt.Sprintf("%s went past Environment %s, and what follows may lack its changes", in.Rollout.Current().Version.Tag, e.Name)
+		}
+		return &Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
+			"%s: annotate the Rollout with %s: %s", because, v1alpha1.PromoteAnnotation, release.Tag)}
 	}
 	return nil
+}
+
+// isLeftToUsers reports whether the Environment leaves the next promotion to users: always, or
+// because the current release went past it. A hotfix is built from what runs here, and what
+// was proven meanwhile may lack it.
+func (e Environment) isLeftToUsers(in Input) bool {
+	if e.Spec.Promotion == environmentsv1.PromoteManually {
+		return true
+	}
+	return len(e.Upstreams) > 0 && e.Spec.AfterBypass != environmentsv1.AfterBypassProceed &&
+		in.Rollout.Current().HasLifted(v1alpha1.LiftedUpstreams)
 }
 
 // isBypassed reports whether a user lets the release go past this Environment.
@@ -148,7 +164,7 @@ func (e Environment) blocks(in Input, reason string, release v1alpha1.VersionInf
 		return false
 	}
 	if reason == environmentsv1.AwaitingPromotionReason {
-		return e.Spec.Promotion == environmentsv1.PromoteManually
+		return e.isLeftToUsers(in)
 	}
 	hold := e.holds(in, release)
 	return hold != nil && hold.Reason == reason

@@ -43,8 +43,7 @@ func unchecked(in Input, release v1alpha1.VersionInfo) string {
 
 // opposes reports whether the Environment holds the release, unless it is bypassed.
 func (e Environment) opposes(in Input, release v1alpha1.VersionInfo) bool {
-	manual := e.Spec.Promotion == environmentsv1.PromoteManually
-	return manual && !isPromoted(in, release.Tag) || e.holds(in, release) != nil
+	return e.isLeftToUsers(in) && !isPromoted(in, release.Tag) || e.holds(in, release) != nil
 }
 
 // refusedBypass explains why an Environment still holds the release that a user lets go
@@ -73,12 +72,7 @@ func isPromoted(in Input, tag string) bool {
 }
 
 func (in Input) leavesPromotionsToUsers() bool {
-	for _, e := range in.Upstreams.Environments {
-		if e.Spec.Promotion == environmentsv1.PromoteManually {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(in.Upstreams.Environments, func(e Environment) bool { return e.isLeftToUsers(in) })
 }
 
 // answerPromote answers a request to promote. One for a release that is not a candidate

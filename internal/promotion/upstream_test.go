@@ -52,6 +52,11 @@ func (e *ruled) onlyCurrent() *ruled {
 	return e
 }
 
+func (e *ruled) afterBypass(then environmentsv1.AfterBypass) *ruled {
+	e.Spec.AfterBypass = then
+	return e
+}
+
 func (e *ruled) manual() *ruled {
 	e.Spec.Promotion = environmentsv1.PromoteManually
 	return e
@@ -519,8 +524,8 @@ func TestBypassOfAnEnvironment(t *testing.T) {
 			asked().environments(unproven().bypass(environmentsv1.BypassAllowed)), "Promote 1.4.0",
 			"the newest eligible release of ImagePolicy shop; gates bypassed manually; Environments bypassed manually", nil,
 		},
-		"with words that the dashboard writes by itself":        {asked().said("Cleared version pin").environments(unproven()), "Nothing", "", needsReason},
-		"with the words that it writes next to a pin":           {asked().said("Pinned to version 1.3.0").environments(unproven()), "Nothing", "", needsReason},
+		"with words that the dashboard writes by itself": {asked().said("Cleared version pin").environments(unproven()), "Nothing", "", needsReason},
+		"with the words that it writes next to a pin":    {asked().said("Pinned to version 1.3.0").environments(unproven()), "Nothing", "", needsReason},
 		"of what is no candidate": {
 			given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "9.9.9")).said("INC-1").environments(unproven()), "Nothing", "",
 			ended(environmentsv1.BypassEndedReason, ` names "9.9.9", which is no candidate: annotate it again when it is one`),
@@ -614,6 +619,45 @@ func TestPromotionThatIsLeftToUsers(t *testing.T) {
 			diff(t, test.answers, d.Answers)
 		})
 	}
+}
+
+// 1.3.0 is a hotfix that went past staging. 1.4.0, which staging has proven meanwhile, was built
+// before it.
+func TestWhatFollowsABypassWaitsForAPerson(t *testing.T) {
+	hotfix := func(grounds v1alpha1.Grounds, lifted ...v1alpha1.LiftedHold) *fixture.RolloutBuilder {
+		return rollout().Releases(known("1.3.0"), known("1.4.0")).History(entry("1.3.0").Grounds(grounds, lifted...).Succeeded())
+	}
+	past := func() *fixture.RolloutBuilder { return hotfix(v1alpha1.GroundsNewest, v1alpha1.LiftedUpstreams) }
+	proves := func() *ruled { return prod(after("staging", proven("1.4.0"))) }
+	waits := "AwaitingPromotion: 1.3.0 went past Environment prod, and what follows may lack its changes: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0"
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+		hold  string
+	}{
+		"waits":                               {given(past()).environments(proves()), "Nothing", waits},
+		"after a force":                       {given(hotfix(v1alpha1.GroundsForced, v1alpha1.LiftedUpstreams)).environments(proves()), "Nothing", waits},
+		"not after what was proven":           {given(hotfix(v1alpha1.GroundsForced)).environments(proves()), "Promote 1.4.0", ""},
+		"unless it is to proceed":             {given(past()).environments(proves().afterBypass(environmentsv1.AfterBypassProceed)), "Promote 1.4.0", ""},
+		"unless nothing comes before":         {given(past()).environments(prod()), "Promote 1.4.0", ""},
+		"goes when a user promotes it":        {given(past().Annotate(v1alpha1.PromoteAnnotation, "1.4.0")).environments(proves()), "Promote 1.4.0", ""},
+		"goes when another bypass names it":   {given(past().Annotate(v1alpha1.BypassGatesAnnotation, "1.4.0")).said("INC-2").environments(proves()), "Promote 1.4.0", ""},
+		"waits for its proof, whoever asks":   {given(past().Annotate(v1alpha1.PromoteAnnotation, "1.4.0")).environments(prod(after("staging", proven("1.3.0")))), "Nothing", "UpstreamPending: waits for staging, which runs 1.3.0"},
+		"waits for its proof before a person": {given(past()).environments(prod(after("staging", proven("1.3.0")))), "Nothing", "UpstreamPending: waits for staging, which runs 1.3.0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			diff(t, test.want, settledBy(d).Does)
+			if test.hold != "" {
+				diff(t, test.hold, firstHold(d.Candidates[0]))
+			}
+		})
+	}
+
+	forced := promotion.Decide(given(offered().Annotate(v1alpha1.ForceDeployAnnotation, "1.4.0")).environments(prod(after("staging", proven("1.3.0")))).in())
+	diff(t, []v1alpha1.LiftedHold{v1alpha1.LiftedUpstreams}, forced.Lifted)
+	forced = promotion.Decide(given(offered().Annotate(v1alpha1.ForceDeployAnnotation, "1.4.0")).environments(proves()).in())
+	diff(t, []v1alpha1.LiftedHold(nil), forced.Lifted)
 }
 
 func TestPromotionByAUserIsSignedByThatUser(t *testing.T) {

@@ -75,6 +75,13 @@ type EnvironmentSpec struct {
 	// +optional
 	Bypass Bypass `json:"bypass,omitempty"`
 
+	// afterBypass defines what follows a release that went past the upstreams, by bypass-gates
+	// or force-deploy. Hold, the default, waits until a user promotes it, as with promotion
+	// Manual: it may lack the fix. Proceed promotes what is proven. It has no effect without
+	// upstreams.
+	// +optional
+	AfterBypass AfterBypass `json:"afterBypass,omitempty"`
+
 	// accessFrom allows Environments of other namespaces to name this one as their
 	// upstream. Environments of its own namespace need no permission.
 	// +optional
@@ -230,6 +237,17 @@ const (
 	BypassAllowed Bypass = "Allow"
 	// BypassDenied never allows it.
 	BypassDenied Bypass = "Deny"
+)
+
+// AfterBypass defines what follows a release that went past the upstreams.
+// +kubebuilder:validation:Enum=Hold;Proceed
+type AfterBypass string
+
+const (
+	// AfterBypassHold waits until a user promotes it. It is the default.
+	AfterBypassHold AfterBypass = "Hold"
+	// AfterBypassProceed promotes what is proven.
+	AfterBypassProceed AfterBypass = "Proceed"
 )
 
 // BackendType is how environments learn of each other.

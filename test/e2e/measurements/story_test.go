@@ -20,6 +20,7 @@ import (
 // A release whose error rate is too high fails, and says by which numbers. The release
 // before had the same HealthCheck, and succeeded.
 func TestReleaseIsJudgedByItsErrorRate(t *testing.T) {
+	t.Parallel()
 	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute)))
@@ -64,6 +65,7 @@ func explained(s *env.Env, message string) {
 // The first example of the guide, as it is there: two objects. Only names and times differ. It
 // says nothing of a check of the Kustomization, and the Rollout has one all the same.
 func TestErrorRateThatDoublesIsRolledBack(t *testing.T) {
+	t.Parallel()
 	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(env.Sample(t, "error-rate/rollback.yaml", "namespace: shop", "namespace: "+s.Namespace, "{name: shop,", "{name: "+s.Name+",",
@@ -100,6 +102,7 @@ func TestErrorRateThatDoublesIsRolledBack(t *testing.T) {
 // The database breaks while 2.1.0 bakes, so every release has as many errors. To go back does
 // not help: the rollback is compared with the last good time, not with the failure.
 func TestRollbackIsComparedWithTheLastGoodTime(t *testing.T) {
+	t.Parallel()
 	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute), func(spec *v1alpha1.RolloutSpec) {
@@ -120,6 +123,7 @@ func TestRollbackIsComparedWithTheLastGoodTime(t *testing.T) {
 // 3.1.0 fails, and a user lets 3.2.0 go, which is as bad. The limit does not move up with
 // each bad release.
 func TestFixIsComparedWithTheLastGoodRelease(t *testing.T) {
+	t.Parallel()
 	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute)))
@@ -140,6 +144,7 @@ func TestFixIsComparedWithTheLastGoodRelease(t *testing.T) {
 // Nobody uses the application at night. The deadline does not fail its release: it waits, says
 // so once, and goes on when there is traffic.
 func TestServiceWithoutTrafficWaitsForIt(t *testing.T) {
+	t.Parallel()
 	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 20*time.Second)))
@@ -198,6 +203,7 @@ func seconds(n int) *metav1.Duration {
 // A Service that does not exist is said before anybody waits for its answer, and the next
 // release is held until it is corrected. A pin goes.
 func TestCheckThatCannotBeMeasuredHoldsTheNextRelease(t *testing.T) {
+	t.Parallel()
 	s := env.New(t, plane)
 	s.CreateFlux()
 	check := s.HealthCheck()
