@@ -93,6 +93,7 @@ func TestProductionTakesWhatStagingHasProven(t *testing.T) {
 		return strings.Contains(env.Condition(r, v1alpha1.RequestAcceptedCondition), environmentsv1.BypassNeedsReasonReason)
 	})
 	prod.Ask(v1alpha1.DeployMessageAnnotation, "INC-4711")
+	prod.Ask(v1alpha1.BypassGatesAnnotation, "5.1.1") // the first one has ended
 	fixed := prod.AwaitState("5.1.1", v1alpha1.BakeSucceeded)
 	if message := *fixed.Current().Message; !strings.Contains(message, "INC-4711") {
 		t.Errorf("the history says %q, without the reason", message)
