@@ -125,6 +125,15 @@ func (s State) ByPods(pods []corev1.Pod, now time.Time) State {
 	return s
 }
 
+// WithoutPods returns the state of a workload that is not Current, and whose pods could not
+// be read, and why: nothing shows that it has run and failed.
+func (s State) WithoutPods(why string) State {
+	if s.NotStarted = s.Phase == Failed; s.NotStarted {
+		s.Message = fmt.Sprintf("%s; its pods are not known: %s", s.Message, why)
+	}
+	return s
+}
+
 // crashOf names the container that crashes again and again. It names neither the pod nor the
 // number of restarts: the message must not change with each of them.
 func crashOf(pods []corev1.Pod) string {

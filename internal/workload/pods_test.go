@@ -119,6 +119,17 @@ func TestPodsShowWhetherSomethingHasRunAndFailed(t *testing.T) {
 	}
 }
 
+// Pods that nobody has read are no evidence, and are not missing.
+func TestPodsThatWereNotReadShowNothing(t *testing.T) {
+	g := NewWithT(t)
+	missed := workload.State{Phase: workload.Failed, Message: "it was late", Since: missedAt}
+	want := missed
+	want.Message, want.NotStarted = "it was late; its pods are not known: they are secret", true
+	g.Expect(missed.WithoutPods("they are secret")).To(Equal(want))
+	progresses := workload.State{Phase: workload.Progressing, Message: "Available: 0/2"}
+	g.Expect(progresses.WithoutPods("they are secret")).To(Equal(progresses))
+}
+
 // Kubernetes reports nothing of a container that crashes before it was ready, so the pods
 // are looked at again while they start, and not for ever.
 func TestPodsAreLookedAtAgainWhileTheyStart(t *testing.T) {

@@ -50,7 +50,7 @@ type State struct {
 	// RecheckAt is when time alone may change the phase; zero means never.
 	RecheckAt time.Time
 	// NotStarted is true if what is missing was not started, and nothing that has run has
-	// failed. It is known only after [State.ByPods].
+	// failed. It is known only after [State.ByPods] or [State.WithoutPods].
 	NotStarted bool
 	// ObservedGeneration is the generation that the status is about; zero if the object
 	// does not report it.

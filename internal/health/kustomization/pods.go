@@ -42,32 +42,52 @@ var (
 func (r *reading) lookAtPods(ctx context.Context) {
 	looked := 0
 	for i := range r.seen {
-		of := r.seen[i].pods
-		if of == nil {
+		if r.seen[i].pods == nil {
 			continue
 		}
-		var newest []corev1.Pod
-		if looked++; looked <= mostWorkloads {
-			newest = r.newestPods(ctx, of)
+		if looked++; looked > mostWorkloads {
+			r.seen[i].State = r.seen[i].WithoutPods(fmt.Sprintf("pods of at most %d workloads are read", mostWorkloads))
+			continue
 		}
-		r.seen[i].State = r.seen[i].State.ByPods(newest, r.Now())
+		r.seen[i].State = r.byPods(ctx, r.seen[i])
 	}
 }
 
-// newestPods returns pods of the newest revision of a workload, as far as they can be read.
-func (r *reading) newestPods(ctx context.Context, of *workload.Pods) []corev1.Pod {
+func (r *reading) byPods(ctx context.Context, of observation) workload.State {
+	newest, err := r.newestPods(ctx, of.pods)
+	if err == nil {
+		return of.ByPods(newest, r.Now())
+	}
+	if r.err == nil && !apierrors.IsForbidden(err) {
+		r.err = err
+	}
+	return of.WithoutPods(podsFailure(err))
+}
+
+// podsFailure says why pods could not be read, without details that differ from one attempt
+// to the next.
+func podsFailure(err error) string {
+	if apierrors.IsForbidden(err) {
+		return "let the role of this controller list pods and ReplicaSets"
+	}
+	return readFailure(pods.Resource.GroupResource(), err)
+}
+
+// newestPods returns pods of the newest revision of a workload.
+func (r *reading) newestPods(ctx context.Context, of *workload.Pods) ([]corev1.Pod, error) {
 	revision, selector := of.Revision, of.Selector
 	switch of.Kind {
 	case "Deployment":
-		if revision = r.newestHash(ctx, of); revision == "" {
-			return nil
+		var err error
+		if revision, err = r.newestHash(ctx, of); revision == "" {
+			return nil, err
 		}
 		selector = having(selector, appsv1.DefaultDeploymentUniqueLabelKey, revision)
 	case "StatefulSet":
 		selector = having(selector, appsv1.ControllerRevisionHashLabelKey, revision)
 	}
 	var all []corev1.Pod
-	r.readSome(ctx, pods, of.Namespace, selector, func(raw json.RawMessage) error {
+	err := r.readSome(ctx, pods, of.Namespace, selector, func(raw json.RawMessage) error {
 		var pod corev1.Pod
 		if err := json.Unmarshal(raw, &pod); err != nil {
 			return fmt.Errorf("%w: %w", errUndecodable, err)
@@ -77,13 +97,13 @@ func (r *reading) newestPods(ctx context.Context, of *workload.Pods) []corev1.Po
 		}
 		return nil
 	})
-	return workload.Newest(of.Kind, revision, all)
+	return workload.Newest(of.Kind, revision, all), err
 }
 
 // newestHash returns the label of the pods of the newest ReplicaSet of a Deployment.
-func (r *reading) newestHash(ctx context.Context, of *workload.Pods) string {
+func (r *reading) newestHash(ctx context.Context, of *workload.Pods) (string, error) {
 	hash := ""
-	r.readSome(ctx, replicaSets, of.Namespace, of.Selector, func(raw json.RawMessage) error {
+	err := r.readSome(ctx, replicaSets, of.Namespace, of.Selector, func(raw json.RawMessage) error {
 		var set metav1.PartialObjectMetadata
 		if err := json.Unmarshal(raw, &set); err != nil {
 			return fmt.Errorf("%w: %w", errUndecodable, err)
@@ -95,18 +115,19 @@ func (r *reading) newestHash(ctx context.Context, of *workload.Pods) string {
 		hash = set.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
 		return errEnough
 	})
-	return hash
+	return hash, err
 }
 
 // errEnough ends a list.
 var errEnough = errors.New("enough was read")
 
 // readSome reads objects until do has enough.
-func (r *reading) readSome(ctx context.Context, kind *meta.RESTMapping, namespace string, selector labels.Selector, do func(json.RawMessage) error) {
+func (r *reading) readSome(ctx context.Context, kind *meta.RESTMapping, namespace string, selector labels.Selector, do func(json.RawMessage) error) error {
 	err := r.Objects.Select(ctx, kind, namespace, selector, mostPods, do)
-	if err != nil && !errors.Is(err, errEnough) && !apierrors.IsForbidden(err) && r.err == nil {
-		r.err = fmt.Errorf("read %s in namespace %q: %w", kind.Resource.Resource, namespace, err)
+	if err == nil || errors.Is(err, errEnough) {
+		return nil
 	}
+	return fmt.Errorf("read %s in namespace %q: %w", kind.Resource.Resource, namespace, err)
 }
 
 // having returns the selector with one more label. A value that no label has is dropped:

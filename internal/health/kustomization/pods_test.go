@@ -5,6 +5,8 @@ package kustomization_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,7 +14,9 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -135,6 +139,46 @@ func TestPodsOfTheNewestTemplateDecide(t *testing.T) {
 			got := check(t, checkWith(v1alpha1.KustomizationAnnotation, "web"), interceptor.Funcs{}, append(test.objects, source([]metav1.Condition{ready}, test.id))...)
 			g.Expect([]any{got.Status, got.Reason, got.Message}).To(Equal([]any{test.status, test.reason, test.message}))
 			g.Expect(got.Err).NotTo(HaveOccurred())
+		})
+	}
+}
+
+// It is not said that a workload has no pods if nobody has looked.
+func TestPodsThatWereNotReadAreNotMissing(t *testing.T) {
+	refuse := func(kind string) interceptor.Funcs {
+		return interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			if list.GetObjectKind().GroupVersionKind().Kind == kind+"List" {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "some"}, "", errors.New("no"))
+			}
+			return c.List(ctx, list, opts...)
+		}}
+	}
+	crowd := make([]client.Object, 0, 20)
+	for i := range 20 {
+		d := rolling(fmt.Sprintf("app-%02d", i))
+		d.Spec.Selector = &metav1.LabelSelector{MatchLabels: appIsWeb}
+		crowd = append(crowd, d)
+	}
+	for name, test := range map[string]struct {
+		hooks  interceptor.Funcs
+		others []client.Object
+		want   string
+	}{
+		"pods may not be read":         {refuse("Pod"), nil, "let the role of this controller list pods and ReplicaSets"},
+		"ReplicaSets may not be read":  {refuse("ReplicaSet"), nil, "let the role of this controller list pods and ReplicaSets"},
+		"there are too many workloads": {interceptor.Funcs{}, crowd, "pods of at most 20 workloads are read"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ids := []string{webID}
+			for _, o := range test.others {
+				ids = append(ids, "shop_"+o.GetName()+"_apps_Deployment")
+			}
+			got := check(t, checkWith(v1alpha1.KustomizationAnnotation, "web"), test.hooks,
+				slices.Concat(ofRevision(failed("web", oldTime)), test.others, []client.Object{source([]metav1.Condition{ready}, ids...)})...)
+			NewWithT(t).Expect([]any{got.Status, got.Reason, got.Message}).To(Equal([]any{
+				v1alpha1.HealthStatusUnhealthy, v1alpha1.HealthNotStarted,
+				`Failed: Deployment shop/web: ReplicaSet "web-1" has timed out progressing.; its pods are not known: ` + test.want,
+			}))
 		})
 	}
 }
