@@ -76,6 +76,10 @@ const (
 	// Kustomization to evaluate: "name" or "namespace/name".
 	KustomizationAnnotation = "healthcheck.kuberik.com/kustomization"
 
+	// HelmReleaseAnnotation on a HealthCheck of class kustomization names the HelmRelease
+	// to evaluate, in the same form. A HealthCheck has one of the two annotations.
+	HelmReleaseAnnotation = "healthcheck.kuberik.com/helmrelease"
+
 	// RequeueIntervalAnnotation on a HealthCheck of class kustomization is how often
 	// objects that cannot be watched are read, as a Go duration.
 	RequeueIntervalAnnotation = "healthcheck.kuberik.com/requeue-interval"

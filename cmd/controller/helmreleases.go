@@ -10,8 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
-
-	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
 )
 
 const (
@@ -73,37 +71,42 @@ func (c cluster) lacksAny(ctx context.Context, all []right, namespace string) (m
 	return right{}, nil
 }
 
-// watchHelmReleases makes the controller wait for HelmReleases, now or as soon as they
-// are served.
-func (w wiring) watchHelmReleases(ctx context.Context, rollouts *rollout.Reconciler) error {
+// helmWatcher is a reconciler that can watch HelmReleases.
+type helmWatcher interface {
+	WatchHelmReleases(ctx context.Context) error
+}
+
+// watchHelmReleases makes a reconciler watch HelmReleases, now or as soon as they are
+// served.
+func (w wiring) watchHelmReleases(ctx context.Context, by helmWatcher) error {
 	plan, missing, err := w.cluster.planHelm(ctx, w.onlyWatched())
 	if err != nil {
 		return err
 	}
 	switch plan {
 	case helmWatch:
-		return rollouts.WatchHelmReleases(ctx)
+		return by.WatchHelmReleases(ctx) //nolint:wrapcheck // it says what it is about
 	case helmAwait:
-		return w.awaitHelm(rollouts)
+		return w.awaitHelm(by)
 	case helmLeave:
-		w.GetLogger().Info("HelmReleases are not waited for",
+		w.GetLogger().Info("HelmReleases are not watched",
 			"because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
 	}
 	return nil
 }
 
-func (w wiring) awaitHelm(rollouts *rollout.Reconciler) error {
+func (w wiring) awaitHelm(by helmWatcher) error {
 	client, err := metadata.NewForConfigAndClient(w.GetConfig(), w.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("prepare to watch the CRD of HelmReleases: %w", err)
 	}
-	return w.Add(&awaitingHelm{cluster: w.cluster, rollouts: rollouts, metadata: client, log: w.GetLogger().Info})
+	return w.Add(&awaitingHelm{cluster: w.cluster, by: by, metadata: client, log: w.GetLogger().Info})
 }
 
 // awaitingHelm starts the watch of HelmReleases as soon as they are served.
 type awaitingHelm struct {
 	cluster
-	rollouts *rollout.Reconciler
+	by       helmWatcher
 	metadata metadata.Interface
 	log      func(message string, keysAndValues ...any)
 }
@@ -117,10 +120,10 @@ func (a *awaitingHelm) Start(ctx context.Context) error {
 		if !a.settled(ctx) {
 			return false, nil
 		}
-		if err := a.rollouts.WatchHelmReleases(ctx); err != nil {
+		if err := a.by.WatchHelmReleases(ctx); err != nil {
 			return true, err
 		}
-		a.log("HelmReleases are served now, and waited for")
+		a.log("HelmReleases are served now, and watched")
 		return true, nil
 	})
 }

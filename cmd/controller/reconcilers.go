@@ -209,6 +209,9 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	if err := w.watchHelmReleases(ctx, checks); err != nil {
+		return err
+	}
 	return w.registerMeasurements(ctx)
 }
 

@@ -55,7 +55,7 @@ func trimHelm(h *helmv2.HelmRelease) {
 		status.HelmChart = h.Status.HelmChart
 	}
 	if newest := targets.NewestSnapshot(h); newest != nil {
-		status.History = helmv2.Snapshots{{Status: newest.Status, ChartVersion: newest.ChartVersion,
+		status.History = helmv2.Snapshots{{Version: newest.Version, Status: newest.Status, ChartVersion: newest.ChartVersion,
 			ConfigDigest: newest.ConfigDigest, OCIDigest: newest.OCIDigest}}
 	}
 	h.Spec, h.Status = spec, status

@@ -50,7 +50,7 @@ func TestWrittenHelmReleaseIsKeptAsFarAsItIsRead(t *testing.T) {
 	kept.Status = helmv2.HelmReleaseStatus{
 		ObservedGeneration: 1, LastAttemptedGeneration: 1, LastAttemptedRevision: "7.0.0", LastAttemptedConfigDigest: "sha256:2",
 		Conditions: full.Status.DeepCopy().Conditions,
-		History:    helmv2.Snapshots{{Status: "deployed", ChartVersion: "7.0.0", ConfigDigest: "sha256:2"}},
+		History:    helmv2.Snapshots{{Version: 2, Status: "deployed", ChartVersion: "7.0.0", ConfigDigest: "sha256:2"}},
 	}
 	kept.Status.LastHandledReconcileAt = "before"
 	allIsWell(kept.Status.Conditions)

@@ -93,7 +93,7 @@ func TestCachesKeepNoMoreThanIsRead(t *testing.T) {
 		ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "shop"}, Upgrade: &helmv2.Upgrade{DisableWait: true},
 	})
 	keptRelease.Status = fixture.MakeHelmRelease("shop").Attempted(fixture.Revision("1.0.0")).Ready().Obj().Status
-	keptRelease.Status.History = helmv2.Snapshots{{Status: "deployed", OCIDigest: "sha256:1", ChartVersion: "1.0.0+1"}}
+	keptRelease.Status.History = helmv2.Snapshots{{Version: 2, Status: "deployed", OCIDigest: "sha256:1", ChartVersion: "1.0.0+1"}}
 	allIsWell(keptRelease.Status.Conditions)
 
 	fullGenerated := fullHelmRelease()

@@ -1,26 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package healthcheck evaluates HealthChecks of the class "kustomization": it looks at
-// the objects that a Flux Kustomization has applied, and writes whether they are healthy.
+// Package healthcheck evaluates HealthChecks of the class "kustomization": it looks at the
+// objects that a Flux Kustomization or HelmRelease has applied, and writes whether they are
+// healthy.
 //
 //	controller.go   one evaluation, from the read of the check to the write
 //	watches.go      options, indexes, and which events lead to an evaluation
-//	sharing.go      one look at a Kustomization serves all checks that name it
+//	sharing.go      one look serves all checks that are about the same
 //	evaluations.go  the state that is kept from one evaluation to the next
 //	status.go       the write
 package healthcheck
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
@@ -32,8 +37,8 @@ import (
 )
 
 const (
-	// evaluationPace is the minimum time between two looks at a Kustomization because
-	// of events: a Deployment that rolls out changes many times a second. For checks
+	// evaluationPace is the minimum time between two looks at the same because of
+	// events: a Deployment that rolls out changes many times a second. For checks
 	// that were reset, at most two looks happen in that time.
 	evaluationPace = time.Second
 	// messagePace is the minimum time between two writes that change only the message.
@@ -48,20 +53,21 @@ const (
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=kuberik.com,resources=healthchecks/status,verbs=get;update;patch
 // +kubebuilder:rbac:groups=kustomize.toolkit.fluxcd.io,resources=kustomizations,verbs=get;list;watch
+// +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch
 
 // Reconciler evaluates the HealthChecks of the class "kustomization" and leaves all
 // others to their writers.
 //
 // A check is evaluated with live reads, and only when something changes: the check,
-// its Kustomization, or an object in the inventory. It is evaluated after a delay only
+// what it is about, or an object in the inventory. It is evaluated after a delay only
 // where no event can trigger it: after a failed read, and for kinds that may be read
-// but not watched.
+// but not watched, or are not watched yet.
 type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
 	// Now is the clock.
 	Now func() time.Time
-	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
+	// NoCrossNamespaceRefs refuses what is in other namespaces.
 	NoCrossNamespaceRefs bool
 	// Durations records how long reconciliations take; nil records nothing.
 	Durations *metrics.Durations
@@ -73,6 +79,9 @@ type Reconciler struct {
 	sharing     sharing
 	evaluations evaluations
 	wake        func(check types.NamespacedName) // puts the check into the queue
+	cache       cache.Cache
+	watch       func(source.Source) error
+	helmWatched atomic.Bool // not every cluster serves HelmReleases
 	retries     workqueue.TypedRateLimiter[reconcile.Request]
 }
 
@@ -85,14 +94,14 @@ type checker interface {
 
 // inventoryWatches reports when objects change; changes.Watches implements it.
 type inventoryWatches interface {
-	Use(user types.NamespacedName, kinds []schema.GroupVersionResource) (watched bool)
+	Use(user types.NamespacedName, by string, kinds []schema.GroupVersionResource) (watched bool)
 	Drop(user types.NamespacedName)
 }
 
 // Reconcile evaluates one HealthCheck.
 //
-// The check is read before the objects that it is about. The pass of another check of the
-// same Kustomization may be the one that reads those objects. The verdict is written only
+// The check is read before the objects that it is about. The pass of another check
+// about the same may be the one that reads those objects. The verdict is written only
 // if the check has not changed since it was read. So a reset in between refuses the
 // verdict, whether it came during the reads or was missing in a cache that lags. A
 // verdict that is written was reached after the last reset.
@@ -119,13 +128,13 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 	r.evaluations.begin(req.NamespacedName)
 	result, again := r.evaluate(ctx, check)
 	if result == nil {
-		pass.Ends("another HealthCheck has the Kustomization looked at, or that was done a moment ago")
+		pass.Ends("another HealthCheck has the same looked at, or that was done a moment ago")
 		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	pass.Decided(*result)
 	r.evaluations.found(req.NamespacedName, *result)
 	r.logUnobserved(ctx, check, result.Err)
-	watched := r.follow(req.NamespacedName, *result)
+	watched := r.follow(check, *result)
 	wait, err := r.record(ctx, check, *result, pass)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -174,13 +183,15 @@ func (r *Reconciler) logUnobserved(ctx context.Context, check *v1alpha1.HealthCh
 	ctrl.LoggerFrom(ctx).V(again).Info("could not observe everything", "reason", announce.Shorten(err).Error())
 }
 
-// follow watches the kinds of the inventory, and reports whether all are watched. If the
-// Kustomization could not be read, its inventory is assumed to be unchanged.
-func (r *Reconciler) follow(key types.NamespacedName, result health.Result) bool {
+// follow watches the kinds of the inventory, and reports whether all are watched, and what
+// has the inventory. If that could not be read, its inventory is assumed to be unchanged.
+func (r *Reconciler) follow(check *v1alpha1.HealthCheck, result health.Result) bool {
 	if result.Err != nil && result.Basis == "" {
 		return true
 	}
-	return r.watches.Use(key, result.Kinds)
+	subject, _ := r.checker.Subject(check)
+	watched := r.watches.Use(client.ObjectKeyFromObject(check), subject.Kind, result.Kinds)
+	return watched && (subject.Kind != helmv2.HelmReleaseKind || r.helmWatched.Load())
 }
 
 // recheck returns how long to wait before the next look without an event; zero means

@@ -216,8 +216,8 @@ func (s scripted) Look(_ context.Context, subject kustomization.Subject) health.
 // unwatched reports all kinds as watched.
 type unwatched struct{}
 
-func (unwatched) Use(types.NamespacedName, []schema.GroupVersionResource) bool { return true }
-func (unwatched) Drop(types.NamespacedName)                                    {}
+func (unwatched) Use(types.NamespacedName, string, []schema.GroupVersionResource) bool { return true }
+func (unwatched) Drop(types.NamespacedName)                                            {}
 
 func TestResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	s := &shop{Env: env.Open(t, testClient, env.Kinds()...)}

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -73,11 +73,11 @@ func (e *evaluations) isOwn(key types.NamespacedName, version string) bool {
 	return e.get(key).wroteVersion == version
 }
 
-// restsOn reports whether the last evaluation already saw the Kustomization in its
+// restsOn reports whether the last evaluation already saw what the check is about in its
 // present state, as far as the verdict depends on it.
-func (e *evaluations) restsOn(key types.NamespacedName, k *kustomizev1.Kustomization) bool {
+func (e *evaluations) restsOn(key types.NamespacedName, o client.Object) bool {
 	known := e.get(key)
-	return known.basis != "" && known.basis == kustomization.Basis(k, known.healthy)
+	return known.basis != "" && known.basis == kustomization.Basis(o, known.healthy)
 }
 
 func (e *evaluations) untilNextMessage(key types.NamespacedName, now time.Time) time.Duration {

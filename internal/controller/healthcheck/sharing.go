@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// sharing makes one look at a Kustomization serve all HealthChecks that name it: an
+// sharing makes one look at a subject serve all HealthChecks that are about it: an
 // inventory may be large, and there may be hundreds of HealthChecks.
 //
 // The verdict is written onto the version of the HealthCheck that was read. A look counts
@@ -23,7 +23,7 @@ import (
 // No worker waits for the look of another worker: a check that has to wait is put into
 // the queue again when the look has ended. So a look that hangs occupies one worker.
 //
-// Nothing is kept about a Kustomization that no check asks for.
+// Nothing is kept about a subject that no check asks for.
 type sharing struct {
 	mu     sync.Mutex
 	events uint64                                // counts what happens, to know what came first
@@ -38,7 +38,7 @@ type seenVersion struct {
 	at      uint64
 }
 
-// sharedLook is the newest look at a Kustomization, and the checks that wait for its end.
+// sharedLook is the newest look at a subject, and the checks that wait for its end.
 type sharedLook struct {
 	running bool
 	began   uint64
@@ -96,7 +96,7 @@ func (s *sharing) wrote(check types.NamespacedName, before, after string) {
 	}
 }
 
-// changed records that a Kustomization, or an object in its inventory, has changed.
+// changed records that a subject, or an object in its inventory, has changed.
 func (s *sharing) changed(subject kustomization.Subject) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *sharing) dropLocked(now time.Time) {
 	}
 }
 
-// untilNext returns how long an event of a Kustomization waits for its own look; zero if
+// untilNext returns how long an event of a subject waits for its own look; zero if
 // there was no look recently.
 func (s *sharing) untilNext(subject kustomization.Subject, now time.Time) time.Duration {
 	s.mu.Lock()

@@ -29,6 +29,7 @@ import (
 type shop struct {
 	*env.Env
 
+	reconciler    *Reconciler
 	requests      *fixture.Requests
 	kustomization *kustomizev1.Kustomization
 	deployment    *appsv1.Deployment
@@ -40,7 +41,7 @@ func openShop(t *testing.T, user *rest.Config, annotations map[string]string) *s
 	t.Helper()
 	s := &shop{Env: env.Open(t, testClient, env.Kinds()...), requests: &fixture.Requests{}}
 	s.createKustomization()
-	s.createDeployment()
+	s.createDeployment(kustomization.Of(s.Key("web")))
 	s.createCheck(annotations)
 	s.Run(t, s.newController(user))
 	return s
@@ -89,12 +90,11 @@ func sayReady(k *kustomizev1.Kustomization, is metav1.ConditionStatus, reason, m
 	}
 }
 
-func (s *shop) createDeployment() {
+// createDeployment creates the Deployment as applied by a subject.
+func (s *shop) createDeployment(by kustomization.Subject) {
 	labels := map[string]string{"app": "web"}
 	s.deployment = &appsv1.Deployment{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "web", Labels: map[string]string{
-			kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: s.Namespace,
-		}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "web", Labels: by.Labels()},
 		Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
 			Template: corev1.PodTemplateSpec{
@@ -177,7 +177,7 @@ func (s *shop) newController(user *rest.Config) ctrl.Manager {
 	user = rest.CopyConfig(user)
 	user.Wrap(s.requests.Wrap)
 	mgr := s.NewManager(user, env.Scheme(), cache.Options(nil))
-	r := &Reconciler{Client: mgr.GetClient(), Now: time.Now}
-	s.Expect(r.SetupWithManager(s.Ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
+	s.reconciler = &Reconciler{Client: mgr.GetClient(), Now: time.Now}
+	s.Expect(s.reconciler.SetupWithManager(s.Ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
 	return mgr
 }

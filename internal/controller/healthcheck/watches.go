@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
@@ -46,7 +48,7 @@ type Options struct {
 
 // SetupWithManager sets up the controller with the Manager. It indexes the HealthChecks
 // by what they are about. It sets up watches for HealthChecks, for Kustomizations and for
-// the kinds in their inventories.
+// the kinds in inventories.
 func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(ctx, &v1alpha1.HealthCheck{}, indexSubject, indexBySubject); err != nil {
 		return fmt.Errorf("index HealthChecks by subject: %w", err)
@@ -67,15 +69,32 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	}
 	r.watches, r.wake = watches, inventories.wake
 	r.retries = newRetries(opts.MaxRetryDelay)
-	return ctrl.NewControllerManagedBy(mgr).
+	built, err := ctrl.NewControllerManagedBy(mgr).
 		Named("healthcheck").
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), r.checkPredicate())).
-		Watches(&kustomizev1.Kustomization{}, r.kustomizationHandler()).
+		Watches(&kustomizev1.Kustomization{}, r.sourceHandler(kustomizev1.KustomizationKind)).
 		WatchesRawSource(inventories).
 		WithOptions(controller.Options{
 			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles, NewQueue: fair.NewQueue,
 		}).
-		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
+		Build(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
+	if err != nil {
+		return err //nolint:wrapcheck // the caller says what it is about
+	}
+	r.cache, r.watch = mgr.GetCache(), built.Watch
+	return nil
+}
+
+// WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must serve
+// them. It may be called once, after SetupWithManager, also while the manager runs. Until
+// then, checks of HelmReleases are evaluated in intervals.
+func (r *Reconciler) WatchHelmReleases(context.Context) error {
+	helm := source.Kind[client.Object](r.cache, &helmv2.HelmRelease{}, r.sourceHandler(helmv2.HelmReleaseKind))
+	if err := r.watch(helm); err != nil {
+		return fmt.Errorf("watch HelmReleases: %w", err)
+	}
+	r.helmWatched.Store(true)
+	return nil
 }
 
 // newRetries returns the rate limiter for evaluations in which a read has failed.
@@ -137,6 +156,7 @@ func (r *Reconciler) notes(check *v1alpha1.HealthCheck) bool {
 func annotationsDiffer(before, after *v1alpha1.HealthCheck) bool {
 	for _, name := range []string{
 		v1alpha1.KustomizationAnnotation,
+		v1alpha1.HelmReleaseAnnotation,
 		v1alpha1.RequeueIntervalAnnotation,
 		v1alpha1.ReconcileRequestAnnotation,
 	} {
@@ -147,17 +167,14 @@ func annotationsDiffer(before, after *v1alpha1.HealthCheck) bool {
 	return false
 }
 
-// kustomizationHandler evaluates the checks of a Kustomization when their verdict may
-// change. Flux writes its status several times in each pass, mostly to report progress. A
-// pass that changes nothing causes no evaluation.
-func (r *Reconciler) kustomizationHandler() handler.EventHandler {
+// sourceHandler evaluates the checks of a Kustomization or a HelmRelease when their verdict
+// may change. Flux writes its status several times in each pass, mostly to report progress.
+// A pass that changes nothing causes no evaluation.
+func (r *Reconciler) sourceHandler(kind string) handler.EventHandler {
 	enqueue := func(ctx context.Context, object client.Object, gone bool, queue queue) {
-		k, ok := object.(*kustomizev1.Kustomization)
-		if !ok {
-			return
-		}
-		r.enqueue(ctx, kustomization.Of(client.ObjectKeyFromObject(k)), queue, func(check types.NamespacedName) bool {
-			return gone || !r.evaluations.restsOn(check, k)
+		subject := kustomization.Subject{Kind: kind, NamespacedName: client.ObjectKeyFromObject(object)}
+		r.enqueue(ctx, subject, queue, func(check types.NamespacedName) bool {
+			return gone || !r.evaluations.restsOn(check, object)
 		})
 	}
 	return handler.Funcs{
@@ -173,7 +190,7 @@ func (r *Reconciler) kustomizationHandler() handler.EventHandler {
 	}
 }
 
-// enqueue puts the checks of a Kustomization into the queue, all at its pace: events that
+// enqueue puts the checks of a subject into the queue, all at its pace: events that
 // come before the next look count as one.
 func (r *Reconciler) enqueue(ctx context.Context, subject kustomization.Subject, queue queue,
 	concerned func(check types.NamespacedName) bool,

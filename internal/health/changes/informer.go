@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -17,36 +16,36 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
-// informer returns an informer for the objects of a kind that Flux applied, in all
-// namespaces.
-func (w *Watches) informer(ctx context.Context, resource schema.GroupVersionResource, k *kind) cache.SharedIndexInformer {
-	informer := cache.NewSharedIndexInformer(w.listWatch(resource), &metav1.PartialObjectMetadata{}, 0, nil)
+// informer returns an informer for part of a kind, in all namespaces.
+func (w *Watches) informer(ctx context.Context, of part, k *kind) cache.SharedIndexInformer {
+	informer := cache.NewSharedIndexInformer(w.listWatch(of), &metav1.PartialObjectMetadata{}, 0, nil)
 	// The setters fail only for an informer that has been started.
-	_ = informer.SetTransform(trimmed)
+	_ = informer.SetTransform(of.trimmed)
 	_ = informer.SetWatchErrorHandlerWithContext(func(ctx context.Context, r *cache.Reflector, err error) {
 		if !isRefusal(err) {
 			cache.DefaultWatchErrorHandler(ctx, r, err)
 			return
 		}
 		ctrl.Log.WithName("changes").Info("a kind cannot be watched; its objects are looked at in intervals",
-			"resource", resource.String(), "reason", err.Error())
-		w.refused(resource, k)
+			"resource", of.String(), "reason", err.Error())
+		w.refused(of, k)
 	})
-	_, _ = informer.AddEventHandler(w.handler(ctx))
+	_, _ = informer.AddEventHandler(w.handler(ctx, of.by))
 	return informer
 }
 
 // listWatch requests only objects that have Flux's label: the Pods of a Deployment do not
 // have it, and would be the largest part.
-func (w *Watches) listWatch(resource schema.GroupVersionResource) cache.ListerWatcher {
-	objects := w.Client.Resource(resource)
+func (w *Watches) listWatch(of part) cache.ListerWatcher {
+	objects := w.Client.Resource(of.GroupVersionResource)
+	name, _ := kustomization.OwnerLabels(of.by)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.LabelSelector = kustomization.OwnerNameLabel
+			o.LabelSelector = name
 			return objects.List(ctx, o)
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			o.LabelSelector = kustomization.OwnerNameLabel
+			o.LabelSelector = name
 			return objects.Watch(ctx, o)
 		},
 	}, w.Client)
@@ -59,33 +58,31 @@ func isRefusal(err error) bool {
 }
 
 // trimmed keeps only the fields that show that an object changed, and who applied it.
-func trimmed(object any) (any, error) {
+func (of part) trimmed(object any) (any, error) {
 	o, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return object, nil
 	}
+	name, namespace := kustomization.OwnerLabels(of.by)
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: o.Namespace, Name: o.Name, UID: o.UID, ResourceVersion: o.ResourceVersion,
-		Labels: map[string]string{
-			kustomization.OwnerNameLabel:      o.Labels[kustomization.OwnerNameLabel],
-			kustomization.OwnerNamespaceLabel: o.Labels[kustomization.OwnerNamespaceLabel],
-		},
+		Labels: map[string]string{name: o.Labels[name], namespace: o.Labels[namespace]},
 	}}, nil
 }
 
-func (w *Watches) handler(ctx context.Context) cache.ResourceEventHandler {
+func (w *Watches) handler(ctx context.Context, by string) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { w.changed(ctx, object) },
+		AddFunc: func(object any) { w.changed(ctx, by, object) },
 		UpdateFunc: func(before, after any) {
 			if isNews(before, after) {
-				w.changed(ctx, after)
+				w.changed(ctx, by, after)
 			}
 		},
 		DeleteFunc: func(object any) {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			w.changed(ctx, object)
+			w.changed(ctx, by, object)
 		},
 	}
 }
@@ -98,11 +95,11 @@ func isNews(before, after any) bool {
 	return !ok || !okAfter || a.ResourceVersion != b.ResourceVersion
 }
 
-func (w *Watches) changed(ctx context.Context, object any) {
+func (w *Watches) changed(ctx context.Context, by string, object any) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		w.Changed(ctx, kustomization.Of(types.NamespacedName{
-			Namespace: o.Labels[kustomization.OwnerNamespaceLabel],
-			Name:      o.Labels[kustomization.OwnerNameLabel],
-		}))
+		name, namespace := kustomization.OwnerLabels(by)
+		w.Changed(ctx, kustomization.Subject{
+			Kind: by, NamespacedName: types.NamespacedName{Namespace: o.Labels[namespace], Name: o.Labels[name]},
+		})
 	}
 }

@@ -7,15 +7,16 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 )
 
 func TestInformerKeepsOnlyWhatShowsAChange(t *testing.T) {
 	g := NewWithT(t)
-	labels := map[string]string{kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop"}
+	subject := kustomization.OfHelmRelease(types.NamespacedName{Namespace: "shop", Name: "web"})
 	want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "shop", Name: "web", UID: "a", ResourceVersion: "1", Labels: labels,
+		Namespace: "shop", Name: "web", UID: "a", ResourceVersion: "1", Labels: subject.Labels(),
 	}}
 	full := want.DeepCopy()
 	full.Labels["app"] = "web"
@@ -23,10 +24,10 @@ func TestInformerKeepsOnlyWhatShowsAChange(t *testing.T) {
 	full.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl"}}
 	full.OwnerReferences = []metav1.OwnerReference{{Name: "owner"}}
 
-	got, err := trimmed(full)
+	got, err := part{by: subject.Kind}.trimmed(full)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(got).To(Equal(want))
-	again, err := trimmed(got)
+	again, err := part{by: subject.Kind}.trimmed(got)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(again).To(Equal(want), "it may be asked twice")
 }

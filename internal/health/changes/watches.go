@@ -37,8 +37,14 @@ type Watches struct {
 
 	mu      sync.Mutex
 	ctx     context.Context //nolint:containedctx // the life of the watches, which callers' contexts must not end
-	kinds   map[schema.GroupVersionResource]*kind
+	kinds   map[part]*kind
 	running sync.WaitGroup
+}
+
+// part of a kind: its objects that Kustomizations, or that HelmReleases, have applied.
+type part struct {
+	schema.GroupVersionResource
+	by string // the kind of a kustomization.Subject
 }
 
 // kind is watched while informer is set. Otherwise it is not watched until retryAt.
@@ -54,26 +60,30 @@ func (w *Watches) Start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx = ctx
-	for resource, k := range w.kinds {
-		w.startLocked(resource, k)
+	for of, k := range w.kinds {
+		w.startLocked(of, k)
 	}
 }
 
 // Wait blocks until every watch has ended, after the context of Start has ended.
 func (w *Watches) Wait() { w.running.Wait() }
 
-// Use sets the kinds that a user depends on from now on, and reports whether changes to
-// all of them are reported. It never waits: a new kind counts as not watched yet. Once it
+// Use sets the kinds that a user depends on from now on, as far as a Subject of the kind by
+// has applied them, and reports whether changes to all of them are reported. It never waits: a new kind counts as not watched yet. Once it
 // is watched, its objects are reported as if they had changed.
-func (w *Watches) Use(user types.NamespacedName, resources []schema.GroupVersionResource) bool {
+func (w *Watches) Use(user types.NamespacedName, by string, resources []schema.GroupVersionResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.dropLocked(user, resources)
-	all := true
+	parts := make([]part, 0, len(resources))
 	for _, resource := range resources {
-		k := w.kindLocked(resource)
+		parts = append(parts, part{resource, by})
+	}
+	w.dropLocked(user, parts)
+	all := true
+	for _, of := range parts {
+		k := w.kindLocked(of)
 		k.users.Insert(user)
-		w.startLocked(resource, k)
+		w.startLocked(of, k)
 		all = all && k.informer != nil && k.informer.HasSynced()
 	}
 	return all
@@ -87,48 +97,48 @@ func (w *Watches) Drop(user types.NamespacedName) {
 }
 
 // dropLocked ends the watches that have no user any more.
-func (w *Watches) dropLocked(user types.NamespacedName, but []schema.GroupVersionResource) {
-	for resource, k := range w.kinds {
-		if slices.Contains(but, resource) {
+func (w *Watches) dropLocked(user types.NamespacedName, but []part) {
+	for of, k := range w.kinds {
+		if slices.Contains(but, of) {
 			continue
 		}
 		if k.users.Delete(user); k.users.Len() == 0 {
 			k.end()
-			delete(w.kinds, resource)
+			delete(w.kinds, of)
 		}
 	}
 }
 
-func (w *Watches) kindLocked(resource schema.GroupVersionResource) *kind {
-	k := w.kinds[resource]
+func (w *Watches) kindLocked(of part) *kind {
+	k := w.kinds[of]
 	if k == nil {
 		k = &kind{users: sets.New[types.NamespacedName]()}
 		if w.kinds == nil {
-			w.kinds = map[schema.GroupVersionResource]*kind{}
+			w.kinds = map[part]*kind{}
 		}
-		w.kinds[resource] = k
+		w.kinds[of] = k
 	}
 	return k
 }
 
-func (w *Watches) startLocked(resource schema.GroupVersionResource, k *kind) {
+func (w *Watches) startLocked(of part, k *kind) {
 	if w.ctx == nil || w.ctx.Err() != nil || k.informer != nil || w.Now().Before(k.retryAt) {
 		return
 	}
 	ctx, stop := context.WithCancel(w.ctx)
-	informer := w.informer(ctx, resource, k)
+	informer := w.informer(ctx, of, k)
 	k.informer, k.stop = informer, stop
 	w.running.Go(func() { informer.RunWithContext(ctx) })
 }
 
 // refused ends the watch of a kind. Its users have to be notified, because they rely on
 // events of changes.
-func (w *Watches) refused(resource schema.GroupVersionResource, k *kind) {
+func (w *Watches) refused(of part, k *kind) {
 	w.mu.Lock()
 	k.end()
 	k.retryAt = w.Now().Add(refusedFor)
 	var users []types.NamespacedName
-	if w.kinds[resource] == k {
+	if w.kinds[of] == k {
 		users = k.users.UnsortedList()
 	}
 	w.mu.Unlock()

@@ -31,7 +31,7 @@ var (
 	widgets     = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 	user        = types.NamespacedName{Namespace: "shop", Name: "check"}
 	other       = types.NamespacedName{Namespace: "shop", Name: "other"}
-	web         = types.NamespacedName{Namespace: "shop", Name: "web"}
+	web         = kustomization.Of(types.NamespacedName{Namespace: "shop", Name: "web"})
 )
 
 // cluster is a fake API server and what the watches have reported.
@@ -41,7 +41,7 @@ type cluster struct {
 
 	mu      sync.Mutex
 	now     time.Time
-	changed []types.NamespacedName
+	changed []kustomization.Subject
 	lost    []types.NamespacedName
 }
 
@@ -54,8 +54,8 @@ func start(t *testing.T, objects ...runtime.Object) *cluster {
 	c := &cluster{api: metadatafake.NewSimpleMetadataClient(scheme, objects...), now: time.Unix(0, 0)}
 	c.Watches = &changes.Watches{
 		Client:  c.api,
-		Changed: func(_ context.Context, by kustomization.Subject) { c.note(&c.changed, by.NamespacedName) },
-		Lost:    func(users []types.NamespacedName) { c.note(&c.lost, users...) },
+		Changed: func(_ context.Context, by kustomization.Subject) { note(c, &c.changed, by) },
+		Lost:    func(users []types.NamespacedName) { note(c, &c.lost, users...) },
 		Now:     func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -68,17 +68,17 @@ func start(t *testing.T, objects ...runtime.Object) *cluster {
 	return c
 }
 
-func (c *cluster) note(list *[]types.NamespacedName, keys ...types.NamespacedName) {
+func note[T any](c *cluster, list *[]T, keys ...T) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	*list = append(*list, keys...)
 }
 
-func (c *cluster) names(list *[]types.NamespacedName) func() []types.NamespacedName {
-	return func() []types.NamespacedName {
+func noted[T any](c *cluster, list *[]T) func() []T {
+	return func() []T {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return append([]types.NamespacedName(nil), *list...)
+		return append([]T(nil), *list...)
 	}
 }
 
@@ -105,9 +105,7 @@ func object(name, version string) *metav1.PartialObjectMetadata {
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "shop", Name: name, ResourceVersion: version,
 			Annotations: map[string]string{"large": "value"},
-			Labels: map[string]string{
-				kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop",
-			},
+			Labels:      web.Labels(),
 		},
 	}
 }
@@ -115,28 +113,28 @@ func object(name, version string) *metav1.PartialObjectMetadata {
 func TestKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t, object("web", "1"))
-	g.Expect(c.Use(user, nil)).To(BeTrue(), "nothing to watch is watched")
-	c.Use(user, []schema.GroupVersionResource{deployments})
-	g.Eventually(c.names(&c.changed)).Should(Equal([]types.NamespacedName{web}))
-	g.Eventually(func() bool { return c.Use(user, []schema.GroupVersionResource{deployments}) }).Should(BeTrue())
+	g.Expect(c.Use(user, "Kustomization", nil)).To(BeTrue(), "nothing to watch is watched")
+	c.Use(user, "Kustomization", []schema.GroupVersionResource{deployments})
+	g.Eventually(noted(c, &c.changed)).Should(Equal([]kustomization.Subject{web}))
+	g.Eventually(func() bool { return c.Use(user, "Kustomization", []schema.GroupVersionResource{deployments}) }).Should(BeTrue())
 	g.Expect(c.lists(deployments)).To(Equal(1))
 }
 
 func TestEveryChangeOfAnObjectIsReported(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t)
-	use := func() bool { return c.Use(user, []schema.GroupVersionResource{deployments}) }
+	use := func() bool { return c.Use(user, "Kustomization", []schema.GroupVersionResource{deployments}) }
 	g.Eventually(use).Should(BeTrue())
 	tracker := c.api.Tracker()
 	g.Eventually(func() int { return countWatches(c) }).Should(Equal(1))
 	g.Expect(tracker.Create(deployments, object("web", "1"), "shop")).To(Succeed())
-	g.Eventually(c.names(&c.changed)).Should(HaveLen(1))
+	g.Eventually(noted(c, &c.changed)).Should(HaveLen(1))
 	g.Expect(tracker.Update(deployments, object("web", "2"), "shop")).To(Succeed())
-	g.Eventually(c.names(&c.changed)).Should(HaveLen(2))
+	g.Eventually(noted(c, &c.changed)).Should(HaveLen(2))
 	g.Expect(tracker.Update(deployments, object("web", "2"), "shop")).To(Succeed())
-	g.Consistently(c.names(&c.changed), "200ms").Should(HaveLen(2), "the same version again is no change")
+	g.Consistently(noted(c, &c.changed), "200ms").Should(HaveLen(2), "the same version again is no change")
 	g.Expect(tracker.Delete(deployments, "shop", "web")).To(Succeed())
-	g.Eventually(c.names(&c.changed)).Should(HaveLen(3))
+	g.Eventually(noted(c, &c.changed)).Should(HaveLen(3))
 }
 
 func countWatches(c *cluster) int {
@@ -160,17 +158,17 @@ func TestKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
 			c := start(t)
 			c.refuse(widgets, err)
 			both := []schema.GroupVersionResource{deployments, widgets}
-			c.Use(user, both)
-			g.Eventually(c.names(&c.lost)).Should(Equal([]types.NamespacedName{user}))
-			g.Eventually(func() bool { return c.Use(other, []schema.GroupVersionResource{deployments}) }).
+			c.Use(user, "Kustomization", both)
+			g.Eventually(noted(c, &c.lost)).Should(Equal([]types.NamespacedName{user}))
+			g.Eventually(func() bool { return c.Use(other, "Kustomization", []schema.GroupVersionResource{deployments}) }).
 				Should(BeTrue(), "other kinds are watched")
-			g.Consistently(func() bool { return c.Use(user, both) }, "200ms").Should(BeFalse())
+			g.Consistently(func() bool { return c.Use(user, "Kustomization", both) }, "200ms").Should(BeFalse())
 			g.Expect(c.lists(widgets)).To(Equal(1), "nobody asks again in a hurry")
 
 			c.mu.Lock()
 			c.now = c.now.Add(time.Hour)
 			c.mu.Unlock()
-			c.Use(user, both)
+			c.Use(user, "Kustomization", both)
 			g.Eventually(func() int { return c.lists(widgets) }).Should(Equal(2), "but in time")
 		})
 	}
@@ -180,12 +178,29 @@ func TestKindThatNobodyUsesIsNotWatched(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t)
 	some := []schema.GroupVersionResource{deployments}
-	c.Use(other, some)
-	g.Eventually(func() bool { return c.Use(user, some) }).Should(BeTrue())
+	c.Use(other, "Kustomization", some)
+	g.Eventually(func() bool { return c.Use(user, "Kustomization", some) }).Should(BeTrue())
 	c.Drop(user)
-	g.Expect(c.Use(other, some)).To(BeTrue(), "somebody else still uses it")
-	c.Use(other, nil)
+	g.Expect(c.Use(other, "Kustomization", some)).To(BeTrue(), "somebody else still uses it")
+	c.Use(other, "Kustomization", nil)
 	listed := c.lists(deployments)
-	c.Use(user, some)
+	c.Use(user, "Kustomization", some)
 	g.Eventually(func() int { return c.lists(deployments) }).Should(Equal(listed+1), "it starts anew")
+}
+
+// What a HelmRelease has applied has other labels, and is watched only where a HelmRelease
+// is asked for.
+func TestObjectsOfHelmReleasesAreWatchedForThemselves(t *testing.T) {
+	g := NewWithT(t)
+	byHelm := kustomization.OfHelmRelease(web.NamespacedName)
+	installed := object("web", "1")
+	installed.Labels = byHelm.Labels()
+	c, some := start(t, installed), []schema.GroupVersionResource{deployments}
+	g.Eventually(func() bool { return c.Use(user, "Kustomization", some) }).Should(BeTrue())
+	g.Expect(c.lists(deployments)).To(Equal(1))
+	g.Eventually(func() bool { return c.Use(user, "HelmRelease", some) }).Should(BeTrue())
+	g.Eventually(noted(c, &c.changed)).Should(ContainElement(byHelm))
+	g.Expect(c.lists(deployments)).To(Equal(2))
+	c.Use(other, "Kustomization", some)
+	g.Eventually(func() int { return c.lists(deployments) }).Should(Equal(3), "the first use has ended")
 }

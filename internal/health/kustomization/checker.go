@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package kustomization evaluates HealthChecks of the class "kustomization": the state of
-// a Flux Kustomization and of everything in its inventory.
+// a Flux Kustomization or HelmRelease, and of everything in its inventory.
 package kustomization
 
 import (
@@ -12,13 +12,12 @@ import (
 	"sync"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	kjson "sigs.k8s.io/json"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -35,7 +34,7 @@ type Checker struct {
 	Mapper meta.RESTMapper
 	// Now is the clock.
 	Now func() time.Time
-	// NoCrossNamespaceRefs refuses Kustomizations of other namespaces.
+	// NoCrossNamespaceRefs refuses what is in other namespaces.
 	NoCrossNamespaceRefs bool
 
 	kinds live.Kinds
@@ -68,17 +67,17 @@ func (c *Checker) Subject(check *v1alpha1.HealthCheck) (Subject, *health.Result)
 
 // Look looks at a subject and everything in its inventory, once for all HealthChecks that
 // are about it.
-func (c *Checker) Look(ctx context.Context, ref Subject) health.Finding {
-	k, err := c.source(ctx, ref)
+func (c *Checker) Look(ctx context.Context, subject Subject) health.Finding {
+	s, err := c.source(ctx, subject)
 	if apierrors.IsNotFound(err) {
 		return health.ForAll(health.Unhealthy(fmt.Sprintf("%s does not exist: create it, or name another in the annotation %s",
-			ref, v1alpha1.KustomizationAnnotation), time.Time{}))
+			subject, subject.Annotation()), time.Time{}))
 	}
 	if err != nil {
-		return health.ForAll(unreadable(ref, err))
+		return health.ForAll(unreadable(subject, err))
 	}
-	objects := c.inventory(ctx, k)
-	return health.Finding{WasHealthy: evaluate(k, objects, true), WasNot: evaluate(k, objects, false)}
+	objects := c.inventory(ctx, s)
+	return health.Finding{WasHealthy: evaluate(s, objects, true), WasNot: evaluate(s, objects, false)}
 }
 
 // NotStarted reports whether what is missing of a subject was not started, and nothing of
@@ -88,46 +87,39 @@ func (c *Checker) NotStarted(ctx context.Context, ref Subject) bool {
 }
 
 func (c *Checker) reference(check *v1alpha1.HealthCheck) (Subject, error) {
-	ref, err := Reference(check)
-	if err == nil && c.NoCrossNamespaceRefs && ref.Namespace != check.GetNamespace() {
+	subject, err := Reference(check)
+	if err == nil && c.NoCrossNamespaceRefs && subject.Namespace != check.GetNamespace() {
 		err = fmt.Errorf("the annotation %s names %s, but references across namespaces are not allowed: "+
-			"create the HealthCheck in the namespace %s", v1alpha1.KustomizationAnnotation, ref, ref.Namespace)
+			"create the HealthCheck in the namespace %s", subject.Annotation(), subject, subject.Namespace)
 	}
-	return ref, err
+	return subject, err
 }
 
-// kustomizations is the mapping of the kind Kustomization.
-var kustomizations = &meta.RESTMapping{
-	Resource:         kustomizev1.GroupVersion.WithResource("kustomizations"),
-	GroupVersionKind: kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
-	Scope:            meta.RESTScopeNamespace,
-}
-
-func (c *Checker) source(ctx context.Context, ref Subject) (*kustomizev1.Kustomization, error) {
-	object, err := c.Objects.Get(ctx, kustomizations, ref.NamespacedName)
+func (c *Checker) source(ctx context.Context, subject Subject) (source, error) {
+	raw, err := c.Objects.Get(ctx, subject.mapping(), subject.NamespacedName)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller asks what error it is
+		return source{}, err //nolint:wrapcheck // the caller asks what error it is
 	}
-	k := &kustomizev1.Kustomization{}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(object, k); err != nil {
-		return nil, fmt.Errorf("%w: %w", errUndecodable, err)
+	s, err := decode(subject, raw)
+	if err != nil {
+		return source{}, fmt.Errorf("%w: %w", errUndecodable, err)
 	}
-	return k, nil
+	return s, nil
 }
 
-// inventory looks at the objects that the Kustomization has applied in this cluster.
-func (c *Checker) inventory(ctx context.Context, k *kustomizev1.Kustomization) *reading {
-	r := &reading{Checker: c, owner: Of(client.ObjectKeyFromObject(k))}
-	if isRemote(k) || hasNoInventory(k) {
+// inventory looks at the objects that Flux has applied in this cluster.
+func (c *Checker) inventory(ctx context.Context, s source) *reading {
+	r := &reading{Checker: c, owner: s.Subject}
+	if s.remote {
 		return r
 	}
-	found, malformed := groups(k.Status.Inventory)
+	found, malformed := groups(s.inventory)
 	if malformed != nil {
-		r.seen = append(r.seen, unseen(r.owner.String(), sentence(malformed)))
+		r.seen = append(r.seen, unseen(s.String(), sentence(malformed)))
 	}
 	if n := objectsOf(found); n > mostObjects {
-		r.seen = append(r.seen, unseen(r.owner.String(), fmt.Sprintf(
-			"%d objects of its inventory have a health of their own, and at most %d are looked at: divide it into several Kustomizations", n, mostObjects)))
+		r.seen = append(r.seen, unseen(s.String(), fmt.Sprintf(
+			"%d objects of its inventory have a health of their own, and at most %d are looked at: divide it into several %ss", n, mostObjects, s.Kind)))
 		found = nil
 	}
 	for _, g := range found {
@@ -138,50 +130,48 @@ func (c *Checker) inventory(ctx context.Context, k *kustomizev1.Kustomization) *
 }
 
 // evaluate returns the verdict for a check that was Healthy, or was not.
-func evaluate(k *kustomizev1.Kustomization, objects *reading, healthy bool) health.Result {
-	var result health.Result
-	source := observeSource(k, healthy)
-	switch {
-	case isRemote(k):
-		result = judgeRemote(source)
-	case hasNoInventory(k):
-		result = judgeWithoutInventory(source)
-	default:
-		result = judge(append([]observation{source}, objects.seen...))
-	}
+func evaluate(s source, objects *reading, healthy bool) health.Result {
+	result := judgeAll(s, s.observe(healthy), objects.seen)
 	result.Kinds, result.Err = objects.watch, objects.err
-	result.Basis = Basis(k, result.Status == v1alpha1.HealthStatusHealthy)
+	result.Basis = s.basis(result.Status == v1alpha1.HealthStatusHealthy)
 	return result
 }
 
-func isRemote(k *kustomizev1.Kustomization) bool { return k.Spec.KubeConfig != nil }
-
-func hasNoInventory(k *kustomizev1.Kustomization) bool {
-	return k.Status.Inventory == nil || len(k.Status.Inventory.Entries) == 0
+func judgeAll(s source, seen observation, objects []observation) health.Result {
+	switch {
+	case s.remote:
+		return judgeAlone(seen, "is applied to another cluster, where its objects are not looked at: "+waitFor[s.Kind])
+	case len(s.inventory) > 0:
+		return judge(append([]observation{seen}, objects...))
+	case s.Kind == helmv2.HelmReleaseKind:
+		return judgeAlone(seen, "is ready, and its status has no inventory, so no objects of it are looked at: "+
+			"helm-controller 1.5 and later writes one when it installs or upgrades")
+	}
+	if seen.Phase == workload.Current {
+		seen.Phase, seen.Message = workload.Progressing, "Flux has applied nothing yet, its inventory is empty"
+	}
+	return judge([]observation{seen})
 }
 
-// judgeRemote judges a Kustomization that applies to another cluster by its own status.
-// Objects of the same names in this cluster would be other objects.
-func judgeRemote(source observation) health.Result {
-	result := judge([]observation{source})
+// waitFor says how Flux waits for objects in another cluster.
+var waitFor = map[string]string{
+	kustomizev1.KustomizationKind: "set spec.wait on it to include their health",
+	helmv2.HelmReleaseKind:        "let Helm wait for them to include their health",
+}
+
+// judgeAlone judges a source by its own status. In this cluster, objects of the names that
+// it has applied to another one would be other objects.
+func judgeAlone(seen observation, healthy string) health.Result {
+	result := judge([]observation{seen})
 	if result.Status == v1alpha1.HealthStatusHealthy {
-		result.Message = source.name + " is applied to another cluster, where its objects are not looked at: " +
-			"set spec.wait on it to include their health"
+		result.Message = seen.name + " " + healthy
 	}
 	return result
 }
 
-func judgeWithoutInventory(source observation) health.Result {
-	if source.Phase == workload.Current {
-		source.Phase, source.Message = workload.Progressing, "Flux has applied nothing yet, its inventory is empty"
-	}
-	return judge([]observation{source})
-}
-
-func unreadable(ref Subject, err error) health.Result {
-	resource := kustomizations.Resource.GroupResource()
-	result := judge([]observation{unseen(ref.String(), readFailure(resource, err))})
-	result.Err = fmt.Errorf("read %s: %w", ref, err)
+func unreadable(subject Subject, err error) health.Result {
+	result := judge([]observation{unseen(subject.String(), readFailure(subject.mapping().Resource.GroupResource(), err))})
+	result.Err = fmt.Errorf("read %s: %w", subject, err)
 	return result
 }
 

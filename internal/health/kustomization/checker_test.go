@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/gomega"
@@ -71,9 +72,11 @@ func with(k *kustomizev1.Kustomization, change func(*kustomizev1.Kustomization))
 	return k
 }
 
+var ownerName, ownerNamespace = kustomization.OwnerLabels(kustomizev1.KustomizationKind)
+
 // ofWeb returns the labels that Flux sets on the objects of the Kustomization shop/web.
 func ofWeb() map[string]string {
-	return map[string]string{kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "shop"}
+	return map[string]string{ownerName: "web", ownerNamespace: "shop"}
 }
 
 func deployment(name string, conditions ...appsv1.DeploymentCondition) *appsv1.Deployment {
@@ -147,6 +150,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	g := NewWithT(t)
 	g.Expect(clientgoscheme.AddToScheme(s)).To(Succeed())
 	g.Expect(kustomizev1.AddToScheme(s)).To(Succeed())
+	g.Expect(helmv2.AddToScheme(s)).To(Succeed())
 	return s
 }
 
@@ -480,9 +484,9 @@ func TestObjectsThatTheKustomizationHasNotAppliedAreNotLookedAt(t *testing.T) {
 	}
 	for name, labels := range map[string]map[string]string{
 		"without labels":              nil,
-		"of another Kustomization":    {kustomization.OwnerNameLabel: "app", kustomization.OwnerNamespaceLabel: "bert"},
-		"of one of the same name":     {kustomization.OwnerNameLabel: "web", kustomization.OwnerNamespaceLabel: "bert"},
-		"of another of the namespace": {kustomization.OwnerNameLabel: "app", kustomization.OwnerNamespaceLabel: "shop"},
+		"of another Kustomization":    {ownerName: "app", ownerNamespace: "bert"},
+		"of one of the same name":     {ownerName: "web", ownerNamespace: "bert"},
+		"of another of the namespace": {ownerName: "app", ownerNamespace: "shop"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, ids := range [][]string{

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -31,21 +30,21 @@ func objectsOf(groups []group) int {
 
 // groups sorts, by their group, the objects that have a health of their own. So messages do not
 // depend on the order of the inventory.
-func groups(applied *kustomizev1.ResourceInventory) ([]group, error) {
+func groups(applied []entry) ([]group, error) {
 	type place struct {
 		kind      schema.GroupVersionKind
 		namespace string
 	}
 	names := map[place][]string{}
 	var errs []error
-	for _, entry := range applied.Entries {
-		id, err := inventory.Parse(entry.ID)
+	for _, entry := range applied {
+		id, err := inventory.Parse(entry.id)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		if hasHealth(id.Kind) {
-			at := place{id.Kind.WithVersion(entry.Version), id.Namespace}
+			at := place{id.Kind.WithVersion(entry.version), id.Namespace}
 			names[at] = append(names[at], id.Name)
 		}
 	}

@@ -5,21 +5,20 @@ package kustomization
 import (
 	"testing"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 func TestInventoryIsGroupedByKindAndNamespace(t *testing.T) {
 	g := NewWithT(t)
-	got, err := groups(&kustomizev1.ResourceInventory{Entries: []kustomizev1.ResourceRef{
-		{ID: "shop_web__Service", Version: "v1"},
-		{ID: "shop_web_apps_Deployment", Version: "v1"},
-		{ID: "shop_key__Secret", Version: "v1"},
-		{ID: "shop_api_apps_Deployment", Version: "v1"},
-		{ID: "apps_api_apps_Deployment", Version: "v1"},
-		{ID: "shop_web_apps_Deployment", Version: "v1"},
-	}})
+	got, err := groups([]entry{
+		{"shop_web__Service", "v1"},
+		{"shop_web_apps_Deployment", "v1"},
+		{"shop_key__Secret", "v1"},
+		{"shop_api_apps_Deployment", "v1"},
+		{"apps_api_apps_Deployment", "v1"},
+		{"shop_web_apps_Deployment", "v1"},
+	})
 	g.Expect(err).NotTo(HaveOccurred())
 	deployment := schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
 	g.Expect(got).To(Equal([]group{

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"slices"
 
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,12 +31,6 @@ const perPage = 500
 // manyBytes is the size of JSON from which objects are decoded one after the other:
 // decoding takes ten times as much memory, and there are many workers.
 const manyBytes = 64 << 10
-
-// The labels in which Flux records which Kustomization applied an object.
-var (
-	OwnerNameLabel      = kustomizev1.GroupVersion.Group + "/name"
-	OwnerNamespaceLabel = kustomizev1.GroupVersion.Group + "/namespace"
-)
 
 // errUndecodable means that the schema allows a value of the object that Go cannot
 // decode.
@@ -82,7 +75,7 @@ func (r *reading) read(ctx context.Context, g group) {
 
 // isWorthWatching reports whether to watch a kind. A kind that may not be read may not be
 // watched either. A kind of which nothing exists needs no watch: when Flux creates an
-// object, the status of the Kustomization changes. A single failed read ends no watch.
+// object, the status of the subject changes. A single failed read ends no watch.
 func isWorthWatching(found int, err error) bool {
 	return found > 0 || (err != nil && !apierrors.IsForbidden(err))
 }
@@ -90,8 +83,8 @@ func isWorthWatching(found int, err error) bool {
 // objects finds a group's objects by name. At the first error it returns what it has,
 // because the next read of the kind would fail the same way.
 //
-// It returns only objects that Flux has labelled as applied by this Kustomization. Flux's
-// own role for editors lets users write the status of a Kustomization, and so its
+// It returns only objects that Flux has labelled as applied by the subject. Flux's own role
+// for editors lets users write the status of a Kustomization or a HelmRelease, and so its
 // inventory. Without the labels it would reveal the objects of others, and their state.
 func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) (map[string]observation, error) {
 	found := map[string]observation{}
@@ -114,14 +107,13 @@ func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) 
 
 // list finds the objects by the labels that Flux gave them.
 func (r *reading) list(ctx context.Context, g group, kind *meta.RESTMapping, found map[string]observation) error {
-	owned := labels.SelectorFromSet(labels.Set{OwnerNameLabel: r.owner.Name, OwnerNamespaceLabel: r.owner.Namespace})
-	return r.Objects.Select(ctx, kind, g.namespace, owned, perPage, func(object json.RawMessage) error { //nolint:wrapcheck // as objects says
+	return r.Objects.Select(ctx, kind, g.namespace, r.owner.Labels().AsSelector(), perPage, func(object json.RawMessage) error { //nolint:wrapcheck // as objects says
 		return r.look(object, g, found)
 	})
 }
 
-// look stores the state of an object that is asked for and was applied by this
-// Kustomization, and nothing else of the object.
+// look stores the state of an object that is asked for and was applied by the
+// subject, and nothing else of the object.
 func (r *reading) look(raw json.RawMessage, g group, found map[string]observation) error {
 	if len(raw) > manyBytes {
 		r.large.Lock()
@@ -139,8 +131,7 @@ func (r *reading) look(raw json.RawMessage, g group, found map[string]observatio
 }
 
 func (r *reading) owns(object *unstructured.Unstructured) bool {
-	labels := object.GetLabels()
-	return labels[OwnerNameLabel] == r.owner.Name && labels[OwnerNamespaceLabel] == r.owner.Namespace
+	return r.owner.Labels().AsSelector().Matches(labels.Set(object.GetLabels()))
 }
 
 // missed records objects that could not be read.

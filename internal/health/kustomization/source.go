@@ -5,97 +5,180 @@ package kustomization
 import (
 	"fmt"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kjson "sigs.k8s.io/json"
 
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
-// observeSource returns the state of the Kustomization itself by kstatus, with two
-// corrections for the way in which Flux reports progress.
+// source is a Kustomization or a HelmRelease, as far as a verdict depends on it.
+type source struct {
+	Subject
+	object client.Object
+
+	observedGeneration int64
+	conditions         []metav1.Condition
+	remote             bool // it applies to another cluster
+	inventory          []entry
+	isDone             bool   // Flux attempts nothing but what it has applied already
+	content            string // identifies what Flux has attempted and applied
+}
+
+// entry is an object of an inventory.
+type entry struct{ id, version string }
+
+// decode reads a source from JSON.
+func decode(subject Subject, raw []byte) (source, error) {
+	if subject.Kind == helmv2.HelmReleaseKind {
+		h := &helmv2.HelmRelease{}
+		err := kjson.UnmarshalCaseSensitivePreserveInts(raw, h)
+		return ofHelmRelease(h), err //nolint:wrapcheck // the caller says what it is about
+	}
+	k := &kustomizev1.Kustomization{}
+	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, k)
+	return ofKustomization(k), err //nolint:wrapcheck // as above
+}
+
+// ofKustomization returns a Kustomization as a source. Only the digest in the history shows
+// that the inventory changed without a new revision. So without a history (Flux before
+// 2.7) the content changes with every version of the object.
+func ofKustomization(k *kustomizev1.Kustomization) source {
+	s := source{
+		Subject: Of(client.ObjectKeyFromObject(k)), object: k, remote: k.Spec.KubeConfig != nil,
+		observedGeneration: k.Status.ObservedGeneration, conditions: k.Status.Conditions,
+	}
+	if k.Status.Inventory != nil {
+		for _, e := range k.Status.Inventory.Entries {
+			s.inventory = append(s.inventory, entry{e.ID, e.Version})
+		}
+	}
+	attempted, applied := k.Status.LastAttemptedRevision, k.Status.LastAppliedRevision
+	s.isDone = applied != "" && attempted == applied
+	digest := "version " + k.ResourceVersion
+	if len(k.Status.History) > 0 {
+		digest = k.Status.History[0].Digest
+	}
+	s.content = fmt.Sprintf("%q|%q|%s", attempted, applied, digest)
+	return s
+}
+
+// ofHelmRelease returns a HelmRelease as a source. Each action of Helm is a new version in
+// its history. Of a HelmRelease that no Rollout deploys by, caches keep no history: then
+// every version of the object counts as a change.
+func ofHelmRelease(h *helmv2.HelmRelease) source {
+	s := source{
+		Subject: OfHelmRelease(client.ObjectKeyFromObject(h)), object: h, remote: h.Spec.KubeConfig != nil,
+		observedGeneration: h.Status.ObservedGeneration, conditions: h.Status.Conditions,
+	}
+	if h.Status.Inventory != nil {
+		for _, e := range h.Status.Inventory.Entries {
+			s.inventory = append(s.inventory, entry{e.ID, e.Version})
+		}
+	}
+	installed := "version " + h.ResourceVersion
+	if newest := targets.NewestSnapshot(h); newest != nil {
+		s.isDone = newest.ChartVersion == h.Status.LastAttemptedRevision
+		installed = fmt.Sprintf("%d|%s|%q|%q", newest.Version, newest.Status, newest.ChartVersion, newest.OCIDigest)
+	}
+	s.content = fmt.Sprintf("%q|%q|%s", h.Status.LastAttemptedRevision, h.Status.LastAttemptedRevisionDigest, installed)
+	return s
+}
+
+// observe returns the state of the source itself by kstatus, with two corrections for the
+// way in which Flux reports progress.
 //
-// Flux sets Ready to Unknown in each pass, at each interval, also with nothing to apply.
-// A check that is Healthy stays Healthy then. Any other check waits for the end of the
-// pass. And the steps of a pass differ only in messages, which are not worth a write
-// each.
-func observeSource(k *kustomizev1.Kustomization, healthy bool) observation {
-	seen := observe(statusOf(k))
+// Flux begins a pass at each interval, also with nothing to apply, and is not done until
+// the pass ends. A check that is Healthy stays Healthy then. Any other check waits for the
+// end of the pass. And the steps of a pass differ only in messages, which are not worth a
+// write each.
+func (s source) observe(healthy bool) observation {
+	seen := observe(s.status())
 	if seen.Phase != workload.Progressing {
 		return seen
 	}
-	if healthy && isIdlePass(k) {
+	if healthy && s.isIdlePass() {
 		seen.Phase = workload.Current
 		return seen
 	}
-	seen.Message = progress(k, seen.Message)
+	seen.Message = s.progress(seen.Message)
 	return seen
 }
 
-// statusOf returns the fields of a Kustomization that kstatus reads. It omits the
-// inventory, which may be large.
-func statusOf(k *kustomizev1.Kustomization) *unstructured.Unstructured {
-	read := &kustomizev1.Kustomization{ObjectMeta: k.ObjectMeta}
-	read.ManagedFields = nil
-	read.Status.ObservedGeneration, read.Status.Conditions = k.Status.ObservedGeneration, k.Status.Conditions
+// status returns the fields that kstatus reads, which all kinds of Flux have in common. It
+// omits the inventory, which may be large.
+func (s source) status() *unstructured.Unstructured {
+	read := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Namespace, Name: s.Name, Generation: s.object.GetGeneration(), DeletionTimestamp: s.object.GetDeletionTimestamp(),
+	}}
+	read.Status.ObservedGeneration, read.Status.Conditions = s.observedGeneration, s.conditions
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
 	if err != nil {
 		content = map[string]any{} // never happens: each of its types can be converted
 	}
 	object := &unstructured.Unstructured{Object: content}
-	object.SetGroupVersionKind(kustomizations.GroupVersionKind)
+	object.SetGroupVersionKind(s.mapping().GroupVersionKind)
 	return object
 }
 
-// isIdlePass reports whether Flux is reconciling a revision that it has applied already.
-func isIdlePass(k *kustomizev1.Kustomization) bool {
-	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
-	return ready != nil && ready.Status == metav1.ConditionUnknown && ready.Reason == meta.ProgressingReason &&
-		!apimeta.IsStatusConditionTrue(k.Status.Conditions, meta.StalledCondition) &&
-		k.DeletionTimestamp.IsZero() &&
-		k.Status.ObservedGeneration == k.Generation &&
-		k.Status.LastAppliedRevision != "" &&
-		k.Status.LastAttemptedRevision == k.Status.LastAppliedRevision
+// isIdlePass reports whether Flux is reconciling what it has applied already. A
+// Kustomization is not Ready meanwhile. A HelmRelease stays Ready until Helm acts.
+func (s source) isIdlePass() bool {
+	ready := apimeta.FindStatusCondition(s.conditions, meta.ReadyCondition)
+	if ready == nil || ready.Status == metav1.ConditionFalse {
+		return false
+	}
+	isPass := ready.Status == metav1.ConditionUnknown && ready.Reason == meta.ProgressingReason
+	if s.Kind == helmv2.HelmReleaseKind {
+		isPass = ready.Status == metav1.ConditionTrue && apimeta.IsStatusConditionTrue(s.conditions, meta.ReconcilingCondition)
+	}
+	return isPass && s.isDone && !apimeta.IsStatusConditionTrue(s.conditions, meta.StalledCondition) &&
+		s.object.GetDeletionTimestamp().IsZero() && s.observedGeneration == s.object.GetGeneration()
 }
 
-func progress(k *kustomizev1.Kustomization, otherwise string) string {
-	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
+func (s source) progress(otherwise string) string {
+	ready := apimeta.FindStatusCondition(s.conditions, meta.ReadyCondition)
 	switch {
 	case ready != nil && ready.Status == metav1.ConditionFalse:
 		return ready.Message
-	case apimeta.IsStatusConditionTrue(k.Status.Conditions, meta.ReconcilingCondition):
+	case apimeta.IsStatusConditionTrue(s.conditions, meta.ReconcilingCondition):
 		return "Flux is applying it"
 	}
 	return otherwise
 }
 
-// Basis identifies everything about a Kustomization that a verdict depends on, except the
-// objects in its inventory. As long as it stays the same, so do the verdict on the
-// Kustomization and its inventory.
-//
-// For a Healthy check, a Kustomization that is Ready and one in an idle pass are the
-// same. Only the digest in the history shows that the inventory changed without a new
-// revision. So without a history (Flux before 2.7) the basis changes with every version
-// of the object.
-func Basis(k *kustomizev1.Kustomization, healthy bool) string {
-	content := "version " + k.ResourceVersion
-	if len(k.Status.History) > 0 {
-		content = k.Status.History[0].Digest
+// Basis identifies everything about a Kustomization or a HelmRelease that a verdict depends
+// on, except the objects in its inventory. As long as it stays the same, so do the verdict
+// on it and its inventory. For a Healthy check, one that is Ready and one in an idle pass
+// are the same.
+func Basis(object client.Object, healthy bool) string {
+	switch o := object.(type) {
+	case *kustomizev1.Kustomization:
+		return ofKustomization(o).basis(healthy)
+	case *helmv2.HelmRelease:
+		return ofHelmRelease(o).basis(healthy)
 	}
-	return fmt.Sprintf("%s|%d|%t|%d|%q|%q|%s|%s", k.UID, k.Generation, k.DeletionTimestamp.IsZero(),
-		k.Status.ObservedGeneration, k.Status.LastAttemptedRevision, k.Status.LastAppliedRevision,
-		content, readiness(k, healthy))
+	return ""
 }
 
-func readiness(k *kustomizev1.Kustomization, healthy bool) string {
-	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
-	stalled := apimeta.FindStatusCondition(k.Status.Conditions, meta.StalledCondition)
-	reconciling := apimeta.IsStatusConditionTrue(k.Status.Conditions, meta.ReconcilingCondition)
+func (s source) basis(healthy bool) string {
+	return fmt.Sprintf("%s|%d|%t|%d|%s|%s", s.object.GetUID(), s.object.GetGeneration(), s.object.GetDeletionTimestamp().IsZero(),
+		s.observedGeneration, s.content, s.readiness(healthy))
+}
+
+func (s source) readiness(healthy bool) string {
+	ready := apimeta.FindStatusCondition(s.conditions, meta.ReadyCondition)
+	stalled := apimeta.FindStatusCondition(s.conditions, meta.StalledCondition)
+	reconciling := apimeta.IsStatusConditionTrue(s.conditions, meta.ReconcilingCondition)
 	isReady := ready != nil && ready.Status == metav1.ConditionTrue && !reconciling && stalled == nil
-	if isReady || (healthy && isIdlePass(k)) {
+	if isReady || (healthy && s.isIdlePass()) {
 		return "ready"
 	}
 	return conditionText(ready) + conditionText(stalled) + fmt.Sprint(reconciling)

@@ -22,13 +22,13 @@ const (
 )
 
 // judge combines the observed states into one verdict. A known failure takes precedence
-// over everything. The first state is the one of the Kustomization itself, which waits for
-// the others. Any object that is not known to be Current keeps the verdict Pending.
+// over everything. The first state is the one of the Kustomization or HelmRelease itself, which waits
+// for the others. Any object that is not known to be Current keeps the verdict Pending.
 // A paused object is pending too: it will be resumed.
 func judge(seen []observation) health.Result {
 	if failed := inPhase(seen, workload.Failed); len(failed) > 0 {
 		result := health.Unhealthy("Failed: "+describe(failed), newest(failed))
-		if isNotStarted(failed) {
+		if failedUnstarted(seen) {
 			result.Reason = v1alpha1.HealthNotStarted
 		}
 		return result
@@ -61,6 +61,16 @@ func whyPending(applied []observation) v1alpha1.MeasuringReason {
 		return v1alpha1.HealthNotStarted
 	}
 	return ""
+}
+
+// failedUnstarted reports whether what has failed was only not started. helm-controller
+// fails when Helm has waited for long enough, and so for whatever is missing.
+func failedUnstarted(seen []observation) bool {
+	missing := inPhase(seen[1:], workload.Failed)
+	if seen[0].Phase == workload.Failed {
+		missing = inPhase(seen[1:], workload.Failed, workload.Progressing, workload.Held, workload.Terminating)
+	}
+	return len(missing) > 0 && isNotStarted(missing)
 }
 
 // isNotStarted reports whether nothing of these objects has run and failed.

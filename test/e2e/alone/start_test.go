@@ -7,11 +7,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
@@ -105,21 +108,44 @@ func mayWatchOneCRD(t *testing.T) (kubeconfig string) {
 }
 
 // beginsToWaitForHelm installs the CRD of HelmRelease. The running controller must begin
-// to use it without a restart, and must log nothing about it before.
+// to use it without a restart, and must log nothing about it before. A HealthCheck of a
+// HelmRelease says before that there is none, and follows it afterwards.
 func beginsToWaitForHelm(t *testing.T, process *controlplane.Process) {
 	t.Helper()
 	if log := logOf(t, process); strings.Contains(log, "HelmRelease") {
 		t.Errorf("it speaks of HelmReleases where there are none:\n%s", log)
 	}
+	named := metav1.ObjectMeta{Namespace: scenario.Namespace, Name: "later"}
+	check := &v1alpha1.HealthCheck{ObjectMeta: named, Spec: v1alpha1.HealthCheckSpec{Class: new(v1alpha1.HealthCheckClassKustomization)}}
+	check.Annotations = map[string]string{
+		"healthcheck.kuberik.com/helmrelease": named.Name, v1alpha1.RequeueIntervalAnnotation: "1h",
+	}
+	ensure(t, check)
+	awaitMessage(t, check, "HelmRelease "+named.Namespace+"/later does not exist")
 	for i := range flux {
 		if flux[i].Spec.Group == helmv2.GroupVersion.Group {
 			ensure(t, &flux[i])
 		}
 	}
-	awaitLog(t, process, "HelmReleases are served now, and waited for")
+	awaitLog(t, process, "HelmReleases are served now, and watched")
+	ensure(t, &helmv2.HelmRelease{ObjectMeta: named, Spec: helmv2.HelmReleaseSpec{
+		Interval: metav1.Duration{Duration: time.Hour}, ChartRef: &helmv2.CrossNamespaceSourceReference{Kind: "OCIRepository", Name: "later"},
+	}})
+	awaitMessage(t, check, "Waiting for HelmRelease "+named.Namespace+"/later")
 	if log := logOf(t, process); !process.Running() || strings.Contains(log, `"level":"error"`) {
 		t.Errorf("it did not begin quietly:\n%s", log)
 	}
+}
+
+func awaitMessage(t *testing.T, check *v1alpha1.HealthCheck, text string) {
+	t.Helper()
+	env.Eventually(t, "the message "+text, func() (bool, string) {
+		message := ""
+		if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(check), check); err == nil && check.Status.Message != nil {
+			message = *check.Status.Message
+		}
+		return strings.HasPrefix(message, text), message
+	})
 }
 
 func awaitLog(t *testing.T, process *controlplane.Process, text string) {

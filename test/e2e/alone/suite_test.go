@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
@@ -46,7 +47,7 @@ func prepare(ctx context.Context) (err error) {
 	if program, err = scenario.BuildController(ctx, os.Stderr); err != nil {
 		return err
 	}
-	for _, add := range []func(*runtime.Scheme) error{coordinationv1.AddToScheme, apiextensionsv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, coordinationv1.AddToScheme, apiextensionsv1.AddToScheme} {
 		if err := add(plane.Client().Scheme()); err != nil {
 			return err
 		}
