@@ -113,25 +113,36 @@ func checkSelectorForms(r *report) {
 
 func checkEvaluated(r *report) {
 	for _, o := range r.byKind[healthCheckKind] {
-		if o.text("spec", "class") != v1alpha1.HealthCheckClassKustomization {
-			continue
-		}
-		where := at{o, []string{"metadata", "annotations", v1alpha1.KustomizationAnnotation}}
-		namespace, name := kustomizationOf(o)
-		switch {
-		case name == "":
-			r.find(where, fmt.Sprintf("%s has the class kustomization, and names no Kustomization", o),
-				"set the annotation "+v1alpha1.KustomizationAnnotation+" to the name of a Kustomization")
-		case r.missing(where, kustomizationKind, namespace, name):
-			r.find(where, fmt.Sprintf("Kustomization %s, which %s evaluates, does not exist", keyOf(namespace, name), o),
-				r.remedyFor(kustomizationKind, namespace, name))
+		if o.text("spec", "class") == v1alpha1.HealthCheckClassKustomization {
+			r.checkSubject(o)
 		}
 	}
 }
 
-// kustomizationOf returns the Kustomization that a HealthCheck names.
-func kustomizationOf(check *object) (namespace, name string) {
-	text := check.annotation(v1alpha1.KustomizationAnnotation)
+func (r *report) checkSubject(o *object) {
+	kind, annotation := kustomizationKind, v1alpha1.KustomizationAnnotation
+	both := o.annotation(annotation) != "" && o.annotation(v1alpha1.HelmReleaseAnnotation) != ""
+	if o.annotation(v1alpha1.HelmReleaseAnnotation) != "" {
+		kind, annotation = helmReleaseKind, v1alpha1.HelmReleaseAnnotation
+	}
+	where := annotationAt(o, annotation)
+	namespace, name := named(o, annotation)
+	switch {
+	case both:
+		r.find(where, fmt.Sprintf("%s names a Kustomization and a HelmRelease", o),
+			fmt.Sprintf("remove one of the annotations %s and %s", v1alpha1.KustomizationAnnotation, annotation))
+	case name == "":
+		r.find(where, fmt.Sprintf("%s has the class kustomization, and names no Kustomization or HelmRelease", o),
+			fmt.Sprintf("set the annotation %s to the name of a Kustomization, or %s to that of a HelmRelease", annotation, v1alpha1.HelmReleaseAnnotation))
+	case r.missing(where, kind, namespace, name):
+		r.find(where, fmt.Sprintf("%s %s, which %s evaluates, does not exist", kind.Kind, keyOf(namespace, name), o),
+			r.remedyFor(kind, namespace, name))
+	}
+}
+
+// named returns what an annotation of a HealthCheck names.
+func named(check *object, annotation string) (namespace, name string) {
+	text := check.annotation(annotation)
 	if before, after, both := strings.Cut(text, "/"); both {
 		return before, after
 	}

@@ -103,6 +103,10 @@ func TestRulesDoNotGuess(t *testing.T) {
 		return "\napiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: apps, namespace: flux-system}\n" +
 			"spec: {sourceRef: {kind: GitRepository, name: flux-system}, ignore: [{paths: [" + paths + "]" + target + "}]}\n"
 	}
+	evaluating := func(annotations string) string {
+		return "\napiVersion: kuberik.com/v1alpha1\nkind: HealthCheck\nmetadata: {name: shop, namespace: shop, annotations: {" + annotations + "}}\nspec: {class: kustomization}\n"
+	}
+	const helmRelease = "\napiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nmetadata: {name: shop, namespace: shop}\nspec: {}\n"
 	tagged := untagged + "spec: {ref: {tag: 1.0.0}}\n"
 	all := join(policy, rollout, repository, kustomization)
 	for name, tt := range map[string]struct {
@@ -159,6 +163,20 @@ func TestRulesDoNotGuess(t *testing.T) {
 		},
 		"checks that are elsewhere": {
 			text: join(policy, selecting("{selector: {}}"), repository), external: "HealthCheck/shop/smoke", want: []string{"R301? Rollout shop/shop"},
+		},
+
+		"a check of a Kustomization that is not there": {
+			text: evaluating("healthcheck.kuberik.com/kustomization: cart"), want: []string{"R303 HealthCheck shop/shop"},
+		},
+		"a check of a HelmRelease that is not there": {
+			text: evaluating("healthcheck.kuberik.com/helmrelease: cart"), want: []string{"R303 HealthCheck shop/shop"},
+		},
+		"a check of a HelmRelease":            {text: join(evaluating("healthcheck.kuberik.com/helmrelease: shop"), helmRelease)},
+		"a check of one in another namespace": {text: evaluating("healthcheck.kuberik.com/helmrelease: apps/shop"), external: "HelmRelease/apps/shop"},
+		"a check of nothing":                  {text: evaluating(""), want: []string{"R303 HealthCheck shop/shop"}},
+		"a check of two things": {
+			text: join(evaluating("healthcheck.kuberik.com/helmrelease: shop, healthcheck.kuberik.com/kustomization: shop"), helmRelease, kustomization, repository, rollout, policy),
+			want: []string{"R303 HealthCheck shop/shop"},
 		},
 
 		"a schedule without Rollouts": {

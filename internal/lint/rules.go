@@ -48,7 +48,7 @@ var rules = []checkedRule{
 	{Rule: Rule{"R217", SeverityWarning, "Flux deploys the tag latest until a Rollout has promoted a release."}, check: checkUnpromoted},
 	{Rule: Rule{"R301", SeverityWarning, "A Rollout selects no HealthCheck."}, check: checkSelection},
 	{Rule: Rule{"R302", SeverityError, "A healthCheckSelector has both forms."}, check: checkSelectorForms},
-	{Rule: Rule{"R303", SeverityError, "A HealthCheck has no Kustomization to evaluate."}, check: checkEvaluated},
+	{Rule: Rule{"R303", SeverityError, "A HealthCheck has no Kustomization or HelmRelease to evaluate."}, check: checkEvaluated},
 	{Rule: Rule{"R304", SeverityWarning, "A HealthCheck has no class, so that no controller may evaluate it."}, check: checkClass},
 	{Rule: Rule{"R305", SeverityWarning, "A release that never becomes healthy never fails."}, check: checkDeployTimeout},
 	{Rule: Rule{"R306", SeverityWarning, "A bake takes longer than every window of the schedules."}, check: checkBakeTime},
