@@ -58,7 +58,7 @@ type Gatherer struct {
 	Images Images
 	// Memory corrects what Client shows; nil corrects nothing.
 	Memory Memory
-	// Started says whether what a Kustomization lacks has run; nil takes all that Flux calls
+	// Started says whether what a target lacks has run; nil takes all that Flux calls
 	// unhealthy for a verdict.
 	Started Started
 }

@@ -56,7 +56,7 @@ func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// shared returns the checks of Kustomizations by which several Rollouts deploy.
+// shared returns the checks of Kustomizations and HelmReleases by which several Rollouts deploy.
 func shared(found []targets.Target, checks []v1alpha1.HealthCheck) map[string]bool {
 	var all map[string]bool
 	for i := range checks {
@@ -65,7 +65,7 @@ func shared(found []targets.Target, checks []v1alpha1.HealthCheck) map[string]bo
 		}
 		about, err := kustomization.Reference(&checks[i])
 		if err == nil && slices.ContainsFunc(found, func(t targets.Target) bool {
-			return t.Kustomization != nil && kustomization.Of(client.ObjectKeyFromObject(t.Kustomization)) == about && t.IsShared()
+			return subjectOf(t) == about && t.IsShared()
 		}) {
 			if all == nil {
 				all = map[string]bool{}

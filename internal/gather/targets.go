@@ -79,10 +79,15 @@ func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (p
 // notStarted reports whether a target is unhealthy only because something was not started.
 // It is asked only while a promotion runs: it decides what the failure says.
 func (g Gatherer) notStarted(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) bool {
-	if g.Started == nil || t.Kustomization == nil || !seen.Unhealthy || !rollout.Current().State().Running() {
+	if g.Started == nil || t.Repository != nil || !seen.Unhealthy || !rollout.Current().State().Running() {
 		return false
 	}
-	return g.Started.NotStarted(ctx, kustomization.Of(client.ObjectKeyFromObject(t.Kustomization)))
+	return g.Started.NotStarted(ctx, subjectOf(t))
+}
+
+// subjectOf returns a target as a HealthCheck names it.
+func subjectOf(t targets.Target) kustomization.Subject {
+	return kustomization.Subject{Kind: t.Kind(), NamespacedName: client.ObjectKeyFromObject(t.Object())}
 }
 
 // permitted reports a conflict if the source of a target is in another namespace and that
