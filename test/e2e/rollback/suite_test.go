@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	server := httptest.NewServer(&httputil.ReverseProxy{Rewrite: toNotificationController, Transport: &http.Transport{DisableKeepAlives: true}})
 	defer server.Close()
-	return env.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, ImageScanner: true, Notifications: true},
+	return env.Main(m, &plane, controlplane.Options{Workloads: true, Flux: true, Helm: true, ImageScanner: true, Notifications: true},
 		"--events-addr="+server.URL)
 }
 
