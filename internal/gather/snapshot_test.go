@@ -6,6 +6,7 @@ import (
 	"errors"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -24,7 +25,7 @@ import (
 
 func scheme(g Gomega) *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	g.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), imagev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
+	g.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), helmv2.AddToScheme(scheme), imagev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
 		sourcev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))).To(Succeed())
 	return scheme
 }

@@ -74,8 +74,11 @@ func (s *Snapshot) compare(wanted map[string]v1alpha1.HealthCheck, owned []v1alp
 
 // MissingCheck names a missing check and what it is for, as the beginning of a sentence.
 func MissingCheck(check *v1alpha1.HealthCheck) string {
-	about := check.Annotations[v1alpha1.KustomizationAnnotation]
-	return fmt.Sprintf("HealthCheck %s/%s, by which this Rollout knows whether Kustomization %s is rolled out,", check.Namespace, check.Name, about)
+	about := check.Namespace + "/" + check.Name
+	if subject, err := kustomization.Reference(check); err == nil {
+		return fmt.Sprintf("HealthCheck %s, which says whether %s is rolled out,", about, subject)
+	}
+	return "HealthCheck " + about
 }
 
 // wantedChecks returns the checks that a Rollout should own, by name: one for each target
@@ -87,7 +90,7 @@ func (g Gatherer) wantedChecks(rollout *v1alpha1.Rollout, found []targets.Target
 	}
 	about := subjectsOf(selected)
 	for _, t := range found {
-		if t.Kustomization != nil && !about[kustomization.Of(client.ObjectKeyFromObject(t.Kustomization))] {
+		if t.Repository == nil && !about[subjectOf(t)] {
 			check := g.checkOf(rollout, t)
 			wanted[check.Name] = check
 		}
@@ -124,7 +127,7 @@ func (g Gatherer) checkOf(rollout *v1alpha1.Rollout, t targets.Target) v1alpha1.
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:   rollout.Namespace,
 			Name:        truncate.Name(rollout.Name+"-"+strings.ToLower(t.Kind())+"-"+t.Object().GetName(), longestName),
-			Annotations: map[string]string{v1alpha1.KustomizationAnnotation: t.Object().GetName()},
+			Annotations: map[string]string{subjectOf(t).Annotation(): t.Object().GetName()},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.RolloutKind, Name: rollout.Name, UID: rollout.UID, Controller: &isController,
 			}},
@@ -144,6 +147,8 @@ func (g Gatherer) checkOf(rollout *v1alpha1.Rollout, t targets.Target) v1alpha1.
 func Correct(check, wanted *v1alpha1.HealthCheck) bool {
 	before := check.DeepCopy()
 	check.Spec = wanted.Spec
+	delete(check.Annotations, v1alpha1.KustomizationAnnotation)
+	delete(check.Annotations, v1alpha1.HelmReleaseAnnotation)
 	for key, value := range wanted.Annotations {
 		metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, value)
 	}

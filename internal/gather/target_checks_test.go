@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -81,7 +82,7 @@ func TestTargetsThatMustBeRolledOutHaveHealthChecks(t *testing.T) {
 			}
 			g.Expect(s.Health.Problem).To(Equal(&promotion.Problem{
 				Reason: v1alpha1.HealthCheckMissingReason,
-				Message: "HealthCheck shop-prod/shop-kustomization-web, by which this Rollout knows whether Kustomization web is rolled out, " +
+				Message: "HealthCheck shop-prod/shop-kustomization-web, which says whether Kustomization shop-prod/web is rolled out, " +
 					"does not exist yet",
 			}))
 		})
@@ -143,6 +144,7 @@ func TestOwnedHealthChecksAreKeptAsTheyShouldBe(t *testing.T) {
 		again  bool
 	}{
 		"as created":              {func(*v1alpha1.HealthCheck) {}, false},
+		"about a chart as well":   {func(c *v1alpha1.HealthCheck) { c.Annotations[v1alpha1.HelmReleaseAnnotation] = "web" }, true},
 		"with more labels":        {func(c *v1alpha1.HealthCheck) { c.Labels["more"] = "yes" }, false},
 		"about another":           {func(c *v1alpha1.HealthCheck) { c.Annotations[v1alpha1.KustomizationAnnotation] = "api" }, true},
 		"without effect":          {func(c *v1alpha1.HealthCheck) { no := false; c.Spec.Enforce = &no }, true},
@@ -168,6 +170,18 @@ func TestOwnedHealthChecksAreKeptAsTheyShouldBe(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestHelmReleasesThatMustBeRolledOutHaveHealthChecks(t *testing.T) {
+	g := NewWithT(t)
+	rollout := measuring()
+	rollout.Spec.TargetHealth = v1alpha1.TargetHealthRequired
+	reader := readerOf(t, append(shop(), fixture.MakeHelmRelease("web").From("OCIRepository", "shop").Obj())...)
+	g.Expect(targets.IndexHelmReleases(t.Context(), reader)).To(Succeed())
+	s := Gatherer{Client: reader, Live: reader, HelmReleases: true}.Gather(t.Context(), rollout, fixture.Noon)
+	g.Expect(s.Err).NotTo(HaveOccurred())
+	g.Expect(namesIn(s.TargetChecks.Missing)).To(Equal([]string{"shop-helmrelease-web"}))
+	g.Expect(s.TargetChecks.Missing[0].Annotations).To(Equal(map[string]string{v1alpha1.HelmReleaseAnnotation: "web"}))
 }
 
 func TestHealthChecksThatNothingAsksForAreSurplus(t *testing.T) {

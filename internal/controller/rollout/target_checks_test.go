@@ -56,7 +56,7 @@ func TestTargetsMustBeRolledOutWithoutAHealthCheckOfTheUser(t *testing.T) {
 
 func TestCheckOfATargetThatCannotBeCreatedHoldsAndSaysWhy(t *testing.T) {
 	t.Parallel()
-	const about = "/" + own + ", by which this Rollout knows whether Kustomization shop is rolled out, "
+	const about = "/" + own + ", which says whether Kustomization "
 	for name, tt := range map[string]struct {
 		refuse error
 		taken  bool
@@ -87,7 +87,7 @@ func TestCheckOfATargetThatCannotBeCreatedHoldsAndSaysWhy(t *testing.T) {
 			s.release("shop", "1.1.0")
 			_, err := s.try("shop")
 			s.Expect(err).To(HaveOccurred(), "it tries again")
-			message := "HealthCheck " + s.Namespace + about + tt.want
+			message := "HealthCheck " + s.Namespace + about + s.Namespace + "/shop is rolled out, " + tt.want
 			s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.HealthCheckMissingReason, message}))
 			s.Expect(s.condition("shop", v1alpha1.DeploymentBlockedCondition)).To(Equal(condition{metav1.ConditionTrue, v1alpha1.HealthCheckMissingReason, message}))
 			s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
