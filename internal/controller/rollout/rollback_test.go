@@ -58,6 +58,7 @@ func TestFailingReleaseIsRolledBack(t *testing.T) {
 	s.Expect(history[1].RollbackDue.Time).To(BeTemporally("==", history[1].BakeEndTime.Time))
 	s.Expect(s.Wire.Writes()).To(Equal([]string{
 		"patch Rollout/status shop", "patch Rollout/status shop", "patch Kustomization shop", "patch OCIRepository shop",
+		"create RolloutGate shop-holds", // so that what failed does not look like what may go
 	}), "a rollback is one promotion")
 	s.Expect(s.carried("shop")["tag"]).To(Equal("1.0.0"))
 	s.Expect(s.condition("shop", v1alpha1.RolledBackCondition)).To(Equal(condition{
