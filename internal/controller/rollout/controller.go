@@ -171,10 +171,6 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
 	// 1. Gather everything that a decision needs. What cannot be read is a fact as well.
 	snapshot := r.gather(ctx, rollout)
-	if r.keepTargetChecks(ctx, &snapshot) {
-		pass.Ends("a HealthCheck of a target was created or corrected, whose event is on its way")
-		return ctrl.Result{}, nil
-	}
 
 	// 2. Decide.
 	decision, err := r.decide(ctx, &snapshot)

@@ -17,6 +17,9 @@ import (
 // for a while, and nothing that is found later changes an outcome. The error is of type
 // postponed if something must be seen first.
 func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
+	if r.keepTargetChecks(ctx, s) {
+		return promotion.Decision{}, errTargetChecks
+	}
 	d := promotion.Decide(s.Input)
 	if provesFirst(s, d.Action) {
 		if err := r.seesTargets(ctx, s); err != nil {
@@ -59,6 +62,10 @@ type postponed struct {
 }
 
 func (p postponed) Error() string { return p.because }
+
+// errTargetChecks means that HealthChecks of targets were written, whose events are on their
+// way.
+var errTargetChecks = postponed{because: "a HealthCheck of a target was created or corrected, whose event is on its way"}
 
 // errUnconfirmed means that the last look at the report of an upstream is too old. The end
 // of the next one wakes the Rollout.

@@ -30,16 +30,24 @@ const (
 func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision) error {
 	free, gate := promotion.Mirrored(d.Candidates), s.Gates.Mirror
 	switch {
-	case d.Action.Promotes(), s.Gates.Problem != nil, gate != nil && r.writes.Stale(gate): // later
+	case d.Action.Promotes(), s.Gates.Problem != nil: // the next pass knows
 		return nil
-	case gate == nil && free == nil, gate != nil && free != nil && gate.Spec.AllowedVersions != nil && slices.Equal(*gate.Spec.AllowedVersions, free):
+	case gate != nil:
+		return r.updateMirror(ctx, gate, free)
+	case free == nil, slices.ContainsFunc(s.Gates.Gates, func(g v1alpha1.RolloutGate) bool { return g.Name == promotion.MirrorName(rollout) }):
+		return nil // one of that name that a user has created stays as it is
+	}
+	return r.createMirror(ctx, rollout, free)
+}
+
+// updateMirror writes the list of versions if it has changed. It deletes the gate if nothing
+// is held.
+func (r *Reconciler) updateMirror(ctx context.Context, gate *v1alpha1.RolloutGate, free []string) error {
+	switch shown := gate.Spec.AllowedVersions; {
+	case r.writes.Stale(gate), free != nil && shown != nil && slices.Equal(*shown, free):
 		return nil
 	case free == nil:
 		return client.IgnoreNotFound(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}))
-	case gate == nil && slices.ContainsFunc(s.Gates.Gates, func(g v1alpha1.RolloutGate) bool { return g.Name == promotion.MirrorName(rollout) }):
-		return nil // a user has created one of that name, which stays as it is
-	case gate == nil:
-		return r.createMirror(ctx, rollout, free)
 	}
 	changed := gate.DeepCopy()
 	changed.Spec.AllowedVersions, changed.Spec.Passing = &free, nil

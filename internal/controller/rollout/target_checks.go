@@ -70,8 +70,10 @@ func (r *Reconciler) createTargetCheck(ctx context.Context, rollout *v1alpha1.Ro
 	if !metav1.IsControlledBy(live, rollout) {
 		return errTaken
 	}
+	seen := live.DeepCopy()
 	if !gather.Correct(live, wanted) {
 		return nil
 	}
-	return r.Client.Update(ctx, live, client.FieldOwner(write.FieldManager)) //nolint:wrapcheck // as above
+	_, err = write.Patch(ctx, r.Client, live, client.MergeFrom(seen))
+	return err //nolint:wrapcheck // as above
 }

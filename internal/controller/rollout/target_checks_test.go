@@ -45,7 +45,7 @@ func TestTargetsMustBeRolledOutWithoutAHealthCheckOfTheUser(t *testing.T) {
 	s.Change(fixture.MakeHealthCheck(own).Obj(), func(o client.Object) { o.(*v1alpha1.HealthCheck).Spec.Enforce = new(false) })
 	s.rest("shop")
 	s.Expect(s.check(own).IsEnforced()).To(BeTrue(), "it is the controller's")
-	s.Expect(s.Wire.Writes()).To(Equal([]string{"create HealthCheck " + own, "update HealthCheck " + own}))
+	s.Expect(s.Wire.Writes()).To(Equal([]string{"create HealthCheck " + own, "patch HealthCheck " + own}))
 
 	s.Change(fixture.MakeRollout("shop").Obj(), func(o client.Object) { o.(*v1alpha1.Rollout).Spec.TargetHealth = "" })
 	s.Wire.Forget()
