@@ -95,7 +95,7 @@ func TestShippedRolesAllowWhatTheControllerDoesAndLittleElse(t *testing.T) {
 
 // useEverything makes the controller use all its features: promote with a bake and
 // checks, write all kinds of targets and restore one, read a registry with credentials,
-// create, update and delete gates, answer a request, report a failure, and show the state of
+// create, update and delete gates, own a HealthCheck, answer a request, report a failure, and show the state of
 // quarantines and delete one.
 func useEverything(s *env.Env) {
 	objects := s.Flux(s.Plane.Registry.Host())
@@ -142,6 +142,7 @@ func useEverything(s *env.Env) {
 		s.Read(repository)
 		return repository.Spec.Reference.Tag == "1.1.0", repository.Spec.Reference.Tag
 	})
+	ownCheck(s)
 	failReported(s) // 1.2.0
 	release := s.PackagedHelmRelease()
 	s.Create(release)
@@ -151,6 +152,26 @@ func useEverything(s *env.Env) {
 	})
 	recall(s)
 	leaveOver(s)
+}
+
+// ownCheck has the Rollout own a HealthCheck for a while.
+func ownCheck(s *env.Env) {
+	rollout, own := s.Rollout(), s.HealthCheck()
+	own.Name = s.Name + "-kustomization-" + s.Name
+	await := func(what string, isThere bool) {
+		env.Eventually(s.T, what, func() (bool, string) {
+			err := s.Plane.Client().Get(s.T.Context(), client.ObjectKeyFromObject(own), own)
+			return isThere == (err == nil), fmt.Sprint(err)
+		})
+	}
+	s.Read(rollout)
+	selector := rollout.Spec.HealthCheckSelector
+	s.Change(rollout, func() {
+		rollout.Spec.HealthCheckSelector, rollout.Spec.TargetHealth = nil, v1alpha1.TargetHealthRequired
+	})
+	await("a HealthCheck that the Rollout owns", true)
+	s.Change(rollout, func() { rollout.Spec.HealthCheckSelector, rollout.Spec.TargetHealth = selector, "" })
+	await("the end of it", false)
 }
 
 // failReported makes a release fail, and waits until that is reported to a
