@@ -120,6 +120,7 @@ type Reconciler struct {
 	wakeups     wakeups
 	resets      resets
 	marks       markCounts
+	mirrors     perObject[time.Time] // when the mirror gate of a Rollout was created
 	unwritable  unwritable
 	culprits    knownCulprits
 	reported    reportedFailures

@@ -69,6 +69,7 @@ func (r *Reconciler) forget(rollout types.NamespacedName) {
 	r.conflicts.forgetBut(rollout, nil)
 	r.rejections.forgetBut(rollout, nil)
 	r.resets.forgetBut(rollout, nil)
+	r.mirrors.forgetBut(rollout, nil)
 	r.targetLooks.forget(rollout.Namespace)
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,6 +26,9 @@ const (
 	mirrorText  = "Shows clients that know only gates what else holds releases. It holds nothing by itself. The status of the Rollout has the reasons."
 )
 
+// mirrorSettles is how long the cache may not show a gate that was created.
+const mirrorSettles = 10 * time.Second
+
 // mirrorHolds keeps a gate that lets through what is not held for reasons that only this
 // controller knows. Without such holds there is no gate.
 func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision) error {
@@ -37,6 +41,12 @@ func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout,
 	case free == nil, slices.ContainsFunc(s.Gates.Gates, func(g v1alpha1.RolloutGate) bool { return g.Name == promotion.MirrorName(rollout) }):
 		return nil // one of that name that a user has created stays as it is
 	}
+	key := client.ObjectKeyFromObject(rollout)
+	if created := r.mirrors.of(key, rollout); created != nil && r.Now().Sub(*created) < mirrorSettles {
+		return nil
+	}
+	now := r.Now()
+	r.mirrors.put(key, rollout, &now)
 	return r.createMirror(ctx, rollout, free)
 }
 
