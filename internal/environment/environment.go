@@ -45,16 +45,30 @@ func Record(v View, now time.Time) []environmentsv1.Release {
 			r.Unhealthy = v.Unhealthy
 			return
 		}
-		since := now.Add(-baked(entry, v.LastError, now))
-		switch {
-		case was.HealthySince != nil:
-			since = was.HealthySince.Time
-		case was.Unhealthy != "":
-			since = now
+		since := healthySince(v, was, entry, now)
+		r.Soaked.Duration = max(0, now.Sub(since))
+		if entry.UnprovenSince == nil { // otherwise the time stands still
+			r.HealthySince = &metav1.Time{Time: since}
 		}
-		r.HealthySince = &metav1.Time{Time: wholeSecond(later(since, v.LastError))}
-		r.Soaked.Duration = max(0, now.Sub(r.HealthySince.Time))
 	}))
+}
+
+// healthySince returns since when the current release has been healthy, as a whole second.
+// Where the time stood still in between, it is later by that.
+func healthySince(v View, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry, now time.Time) time.Time {
+	since := now.Add(-baked(entry, v.LastError, now))
+	switch {
+	case was.HealthySince != nil:
+		since = was.HealthySince.Time
+	case was.Unhealthy != "":
+		since = now
+	case was.Soaked != nil:
+		since = now.Add(-was.Soaked.Duration)
+	}
+	if entry.BakeStartTime != nil {
+		since = later(since, entry.BakeStartTime.Add(entry.StoodStill(now)))
+	}
+	return wholeSecond(later(since, v.LastError))
 }
 
 // Read returns what the environment says of its releases, for another environment that
@@ -109,8 +123,9 @@ func Same(a, b []environmentsv1.Release) bool {
 	})
 }
 
-// baked returns for how long a release was healthy in its bake. A bake that has no end
-// yet lasts until now; a zero time means that the clock does not count.
+// baked returns for how long a release was healthy in its bake, without the time in which
+// the bake stood still. A bake that has no end yet lasts until now; a zero time means that
+// the clock does not count.
 func baked(entry *v1alpha1.DeploymentHistoryEntry, lastError, now time.Time) time.Duration {
 	end := now
 	if entry.BakeEndTime != nil {
@@ -119,7 +134,7 @@ func baked(entry *v1alpha1.DeploymentHistoryEntry, lastError, now time.Time) tim
 	if entry.BakeStartTime == nil {
 		return 0
 	}
-	return max(0, end.Sub(later(entry.BakeStartTime.Time, lastError)))
+	return max(0, end.Sub(later(entry.BakeStartTime.Time, lastError))-entry.StoodStill(end))
 }
 
 func newest(releases []environmentsv1.Release) []environmentsv1.Release {

@@ -115,6 +115,28 @@ func TestHistoryAsARecord(t *testing.T) {
 			view(entry("1.1.0").Deploying(), baked("1.0.0"), baked("1.1.0")),
 			[]string{"#3 1.1.0 Deploying, current, went back to 1.0.0", "#2 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
 		},
+		"a step back that another one replaced": {
+			view(baked("1.1.0"), entry("1.0.0").Cancelled(), baked("1.2.0"), baked("1.1.0")),
+			[]string{"#4 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 1.2.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.1.0"},
+		},
+		"a step back over a build that no policy ranks": {
+			view(baked("1.1.0"), baked("hotfix"), baked("1.2.0")),
+			[]string{
+				"#3 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 hotfix Succeeded, Baked, soaked 1h0m0s",
+				"#1 1.2.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.1.0",
+			},
+		},
+		"a step back, and forward again to another release": {
+			view(baked("1.1.0"), bob(entry("1.0.0").Succeeded().BakeEnd(eleven)), baked("1.2.0")),
+			[]string{
+				"#3 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 1.0.0 Succeeded, Applied, soaked 0s",
+				"#1 1.2.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.0.0, by bob",
+			},
+		},
+		"two builds that no policy ranks, forward again": {
+			view(baked("second"), baked("first"), baked("second"), baked("first")),
+			[]string{"#4 second Succeeded, current, Baked, soaked 1h0m0s", "#3 first Succeeded, Baked, soaked 1h0m0s"},
+		},
 		"a build that no policy ranks, and back": {
 			view(baked("1.1.0"), baked("hotfix"), baked("1.1.0")),
 			[]string{"#3 1.1.0 Succeeded, current, Baked, soaked 1h0m0s", "#2 hotfix Succeeded, Baked, soaked 1h0m0s, went back to 1.1.0"},
@@ -215,6 +237,56 @@ func TestRecordKeepsWhatTheHistoryHasLost(t *testing.T) {
 	w.promotes(entry("1.0.0").Deploying().ID(1)) // the Rollout was created again
 	w.look(noon)
 	diff(t, []string{"#1 1.0.0 Deploying, current"}, said(w.Recorded))
+}
+
+func TestRecordDoesNotNeedTheHistory(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.promotes(baked("1.1.0").ID(2).At(noon.Add(27 * time.Hour))) // the history has only one entry
+	w.look(noon.Add(28 * time.Hour))
+	w.promotes(entry("1.2.0").ID(3).Succeeded().At(noon.Add(30 * time.Hour)))
+	w.look(noon.Add(31 * time.Hour))
+	diff(t, []string{
+		"#3 1.2.0 Succeeded, current, Applied, soaked 0s", "#2 1.1.0 Succeeded, Baked, soaked 3h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 28h0m0s",
+	}, said(w.Recorded))
+
+	w.promotes(entry("1.1.0").ID(4).Deploying().At(noon.Add(32 * time.Hour)))
+	w.look(noon.Add(32 * time.Hour))
+	diff(t, []string{
+		"#4 1.1.0 Deploying, current", "#3 1.2.0 Succeeded, Applied, soaked 1h0m0s, went back to 1.1.0", "#1 1.0.0 Succeeded, Baked, soaked 28h0m0s",
+	}, said(w.Recorded))
+}
+
+func TestRecordKnowsWhichBuildCameFirst(t *testing.T) {
+	w := watch(baked("first"))
+	w.look(noon)
+	for id, tag := range []string{2: "second", 3: "first", 4: "second"} {
+		if tag != "" {
+			w.promotes(entry(tag).ID(int64(id)).Succeeded().At(noon))
+			w.look(noon)
+		}
+	}
+	diff(t, []string{"#4 second Succeeded, current, Applied, soaked 0s", "#3 first Succeeded, Applied, soaked 0s"}, said(w.Recorded))
+}
+
+func TestSoakDoesNotCountWhileTheBakeStandsStill(t *testing.T) {
+	standing := func(e *fixture.EntryBuilder) *fixture.EntryBuilder { return e.StoodStill(10 * time.Minute) }
+	w := watch(standing(baked("1.0.0")))
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 50m0s"}, said(w.Recorded))
+
+	w = watch(entry("1.0.0").Baking(ten))
+	w.look(ten.Add(20 * time.Minute))
+	w.promotes(entry("1.0.0").Baking(ten).StandsStill(ten.Add(20 * time.Minute)))
+	for at := ten.Add(21 * time.Minute); at.Before(ten.Add(30 * time.Minute)); at = at.Add(time.Minute) {
+		w.look(at)
+	}
+	diff(t, 2, w.writes)
+	w.promotes(standing(entry("1.0.0").Baking(ten)))
+	w.look(ten.Add(30 * time.Minute))
+	w.promotes(standing(baked("1.0.0")))
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h50m0s"}, said(w.Recorded))
 }
 
 func TestRecordCorrectsWhatTurnedOutDifferently(t *testing.T) {

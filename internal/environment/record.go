@@ -31,8 +31,8 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 	history := v.Rollout.Status.History
 	rec := record{releases: recordedOf(v), rank: ranks(v.Rollout)}
 	for i, entry := range slices.Backward(history) {
-		if i+1 < len(history) && entry.State() != v1alpha1.BakeCancelled {
-			rec.withdraw(&entry, &history[i+1])
+		if entry.State() != v1alpha1.BakeCancelled {
+			rec.withdraw(&entry, v.Rollout)
 		}
 		r := rec.promoted(&entry, v.Rollout.Spec.BakeTimeOf(&entry))
 		if r == nil {
@@ -40,7 +40,7 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		}
 		was := recordedAs(v.Recorded, &entry)
 		if i > 0 {
-			leave(r, was, &entry, history[i-1].Timestamp.Time)
+			leave(r, was, history[i-1].Timestamp.Time, baked(&entry, time.Time{}, time.Time{}))
 			continue
 		}
 		r.Current = true
@@ -63,10 +63,13 @@ func recordedOf(v View) []environmentsv1.Release {
 		entry := entryOf(v.Rollout, r.ID)
 		mistaken := entry != nil && identityOf(&entry.Version) != identity(&r)
 		unfinished := r.State.Running() && (entry == nil || entry.State() == v1alpha1.BakeCancelled)
-		if !mistaken && !unfinished {
-			r.Current = false
-			kept = append(kept, r)
+		if mistaken || unfinished {
+			continue
 		}
+		if r.Current {
+			leave(&r, r, leftAt(v.Rollout, r.ID), 0)
+		}
+		kept = append(kept, r)
 	}
 	if current := v.Rollout.Current(); current != nil && idOf(current) < last {
 		return nil
@@ -98,6 +101,9 @@ func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *me
 	old := &rec.releases[at]
 	if old.ID > r.ID {
 		return nil
+	}
+	if first := firstID(old); first != r.ID {
+		r.FirstID = first
 	}
 	succeeded := r.State == v1alpha1.BakeSucceeded
 	if known := old.ID == r.ID && old.State == v1alpha1.BakeSucceeded; !succeeded || known {
@@ -144,43 +150,51 @@ func evidenceOf(entry *v1alpha1.DeploymentHistoryEntry) environmentsv1.Evidence 
 
 // leave ends the time in which a release was current. What it had been healthy until then
 // is all that counts from now on. If that was not recorded, only the bake counts.
-func leave(r *environmentsv1.Release, was environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry, at time.Time) {
+func leave(r *environmentsv1.Release, was environmentsv1.Release, at time.Time, soaked time.Duration) {
 	r.Current, r.HealthySince, r.Unhealthy = false, nil, ""
-	switch {
-	case was.HealthySince != nil:
-		r.Soaked = &metav1.Duration{Duration: max(0, at.Sub(was.HealthySince.Time))}
-	case was.Soaked != nil:
-		r.Soaked = was.Soaked
-	default:
-		r.Soaked = &metav1.Duration{Duration: baked(entry, time.Time{}, time.Time{})}
+	if was.Soaked != nil {
+		soaked = was.Soaked.Duration
 	}
+	if was.HealthySince != nil {
+		soaked = max(soaked, at.Sub(was.HealthySince.Time))
+	}
+	r.Soaked = &metav1.Duration{Duration: soaked}
 }
 
-// withdraw marks the releases that the environment has gone back from, if an entry is
-// older than the one before it. The versions of two images say nothing of each other.
-func (rec *record) withdraw(entry, before *v1alpha1.DeploymentHistoryEntry) {
-	if imagename.Differ(entry.Image, before.Image) || !rec.isNewer(before.Version, idOf(before), entry) {
-		return
-	}
+// withdraw marks the releases that the environment has gone back from with an entry: those
+// that it had proven before, and that are newer. It does not matter what was promoted in
+// between. The versions of two images say nothing of each other.
+func (rec *record) withdraw(entry *v1alpha1.DeploymentHistoryEntry, rollout *v1alpha1.Rollout) {
 	for i := range rec.releases {
 		r := &rec.releases[i]
-		newer := rec.isNewer(v1alpha1.VersionInfo{Tag: r.Tag}, r.ID, entry)
-		if r.State == v1alpha1.BakeSucceeded && r.ID < idOf(entry) && newer && identity(r) != identityOf(&entry.Version) {
+		if r.State != v1alpha1.BakeSucceeded || r.Withdrawn != "" || r.ID >= idOf(entry) || identity(r) == identityOf(&entry.Version) {
+			continue
+		}
+		before := entryOf(rollout, r.ID)
+		if differ := before != nil && imagename.Differ(entry.Image, before.Image); !differ && rec.isNewer(r, entry) {
 			r.Withdrawn = "went back to " + entry.Version.Tag + by(entry)
 		}
 	}
 }
 
-// isNewer reports whether a release that was promoted with an id is newer than that of an
-// entry. If the order of the ImagePolicy is not known for both, the one that was promoted
-// later for the first time is newer.
-func (rec *record) isNewer(release v1alpha1.VersionInfo, id int64, than *v1alpha1.DeploymentHistoryEntry) bool {
-	a, known := rec.rank[release.Tag]
+// isNewer reports whether a release is newer than that of an entry. If the order of the
+// ImagePolicy is not known for both, the one that was promoted later for the first time is
+// newer.
+func (rec *record) isNewer(r *environmentsv1.Release, than *v1alpha1.DeploymentHistoryEntry) bool {
+	a, known := rec.rank[r.Tag]
 	if b, both := rec.rank[than.Version.Tag]; known && both {
 		return a > b
 	}
 	at := rec.find(&than.Version)
-	return at >= 0 && rec.releases[at].ID < id && rec.releases[at].ID < idOf(than)
+	return at >= 0 && firstID(&rec.releases[at]) < firstID(r)
+}
+
+// firstID returns the number of the first promotion of a release.
+func firstID(r *environmentsv1.Release) int64 {
+	if r.FirstID != 0 {
+		return r.FirstID
+	}
+	return r.ID
 }
 
 func (rec *record) find(version *v1alpha1.VersionInfo) int {
@@ -204,6 +218,16 @@ func entryOf(rollout *v1alpha1.Rollout, id int64) *v1alpha1.DeploymentHistoryEnt
 		}
 	}
 	return nil
+}
+
+// leftAt returns when a promotion was replaced by the next one; zero if that is not known.
+func leftAt(rollout *v1alpha1.Rollout, id int64) time.Time {
+	for _, entry := range slices.Backward(rollout.Status.History) {
+		if idOf(&entry) > id {
+			return entry.Timestamp.Time
+		}
+	}
+	return time.Time{}
 }
 
 // by returns who has chosen a release, as the end of a message.

@@ -421,6 +421,9 @@ type Release struct {
 	// id is the number of its newest promotion in the history of the Rollout.
 	// +optional
 	ID int64 `json:"id,omitempty"`
+	// firstID is the number of its first promotion, if that is another one.
+	// +optional
+	FirstID int64 `json:"firstID,omitempty"`
 	// state is the state of that promotion.
 	// +optional
 	State rolloutsv1.BakeStatus `json:"state,omitempty"`
@@ -459,7 +462,8 @@ type UpstreamStatus struct {
 	// environment is the name of the upstream.
 	// +required
 	Environment string `json:"environment"`
-	// observedDigest is a hash of what the upstream says of its releases.
+	// observedDigest is a hash of what the upstream says of its releases, and of the number
+	// of the report that says it.
 	// +optional
 	ObservedDigest string `json:"observedDigest,omitempty"`
 	// verifiedTime is when this was first read. The rest of a soak time counts from it.
