@@ -172,7 +172,7 @@ func recordsOf(objects []map[string]any) []record {
 		for _, u := range e.Status.Upstreams {
 			digest := ""
 			if len(u.Releases) > 0 {
-				digest = environment.Digest(u.Releases)
+				digest = environment.Observed(u.Sequence, u.Releases)
 			}
 			all[i].upstreams = append(all[i].upstreams, digest)
 		}

@@ -60,7 +60,7 @@ func TestHashesOfEnvironmentsAreRightAfterRedaction(t *testing.T) {
 	prod := environmentOf("prod", map[string]any{"upstreams": []any{
 		map[string]any{"environment": "staging", "observedDigest": environment.Digest(said)},
 		map[string]any{"environment": "qa", "observedDigest": "sha256:older"},
-		map[string]any{"environment": "eu", "observedDigest": environment.Digest(reported), "releases": []any{map[string]any{"tag": "1.1.0", "message": reported[0].Message}}},
+		map[string]any{"environment": "eu", "sequence": int64(7), "observedDigest": environment.Observed(7, reported), "releases": []any{map[string]any{"tag": "1.1.0", "message": reported[0].Message}}},
 	}})
 	content := []map[string]any{staging, prod}
 	words, hashes := redactionsOf(content), recordsOf(content)
@@ -73,7 +73,7 @@ func TestHashesOfEnvironmentsAreRightAfterRedaction(t *testing.T) {
 	want := []any{
 		map[string]any{"environment": words.in("staging"), "observedDigest": environment.Digest(said)},
 		map[string]any{"environment": "qa", "observedDigest": "sha256:older"},
-		map[string]any{"environment": "eu", "observedDigest": environment.Digest(reported), "releases": []any{map[string]any{"tag": "1.1.0", "message": reported[0].Message}}},
+		map[string]any{"environment": "eu", "sequence": int64(7), "observedDigest": environment.Observed(7, reported), "releases": []any{map[string]any{"tag": "1.1.0", "message": reported[0].Message}}},
 	}
 	if diff := cmp.Diff(want, prod["status"].(map[string]any)["upstreams"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -36,6 +36,16 @@ func Upstreams(before, read []environmentsv1.UpstreamStatus, now time.Time) []en
 	return all
 }
 
+// Observed identifies what was read of an upstream. Two reports that say the same are not
+// the same: each measures up to the time when it was made, and an interruption between
+// them may not show. The number is 0 for an upstream in the same API server.
+func Observed(sequence int64, releases []environmentsv1.Release) string {
+	if sequence == 0 {
+		return Digest(releases)
+	}
+	return Digest([]any{sequence, releases})
+}
+
 // RecordOf returns what the status of an Environment has of an upstream. What was verified
 // of another one by the same name, before the spec was changed, does not count.
 func RecordOf(e *environmentsv1.Environment, u environmentsv1.Upstream) environmentsv1.UpstreamStatus {

@@ -48,11 +48,12 @@ func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upst
 	read := promotion.Upstream{Upstream: u}
 	known := environment.RecordOf(e, u)
 	look, looked := g.LookAt(e, u)
+	sequence := known.Sequence
 	read.Releases = known.Releases
 	if look.Sequence > 0 {
-		read.Releases = look.Releases
+		sequence, read.Releases = look.Sequence, look.Releases
 	}
-	read.Seen = seen(e, u, read.Releases)
+	read.Seen = seen(e, u, sequence, read.Releases)
 	switch {
 	case looked:
 		read.Problem = look.Problem
@@ -77,7 +78,7 @@ func (g Gatherer) confirmElsewhere(e *environmentsv1.Environment, u *promotion.U
 	}
 	u.Problem = look.Problem
 	if look.Sequence > 0 {
-		u.Releases, u.Seen = look.Releases, seen(e, u.Upstream, look.Releases)
+		u.Releases, u.Seen = look.Releases, seen(e, u.Upstream, look.Sequence, look.Releases)
 	}
 	return true
 }

@@ -190,7 +190,7 @@ func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u
 		read.Problem = unreadableUpstream("the Environment of %s says nothing yet: its status will be written as soon as the controller sees it", u.Environment)
 	default:
 		read.Releases = found.Status.Releases
-		read.Seen = seen(e, u, read.Releases)
+		read.Seen = seen(e, u, 0, read.Releases)
 	}
 	return read, err
 }
@@ -201,12 +201,12 @@ func unreadableUpstream(format string, args ...any) *promotion.Problem {
 
 // seen returns when an Environment first saw what an upstream says; zero if it has not
 // recorded that yet. Without a soak time, nobody asks.
-func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, said []environmentsv1.Release) time.Time {
+func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, sequence int64, said []environmentsv1.Release) time.Time {
 	if u.SoakTime == nil {
 		return time.Time{}
 	}
 	known := environment.RecordOf(e, u)
-	if known.VerifiedTime == nil || known.ObservedDigest != environment.Digest(said) {
+	if known.VerifiedTime == nil || known.ObservedDigest != environment.Observed(sequence, said) {
 		return time.Time{}
 	}
 	return known.VerifiedTime.Time

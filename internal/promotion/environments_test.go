@@ -28,13 +28,14 @@ type pair struct {
 	now    time.Time
 	offset time.Duration
 	rule   demand
-	// recorded is what staging has recorded of itself, and seen is when prod has first read
-	// that, by its own clock.
+	// recorded is what staging has recorded of itself, and known is what prod has recorded of
+	// that, by its own clock. In between, there may be reports.
 	recorded []environmentsv1.Release
-	read     []environmentsv1.Release
-	seen     time.Time
+	known    []environmentsv1.UpstreamStatus
+	reports  *mail
 	// proven is since when staging has been healthy with each release, in real time.
 	proven map[string]time.Time
+	truth  *truth
 	lines  []string
 }
 
@@ -62,15 +63,15 @@ type turn struct {
 
 // upstreams returns what staging says now, and since when prod knows it.
 func (p *pair) upstreams() promotion.Upstreams {
-	said := environment.Read(p.view())
+	said, id := p.said()
 	u := promotion.Upstream{
 		Upstream: environmentsv1.Upstream{
 			Environment: "staging", Type: environmentsv1.After, SoakTime: &metav1.Duration{Duration: p.rule.soak},
 		},
 		Releases: said,
 	}
-	if environment.Same(said, p.read) {
-		u.Seen = p.seen
+	if len(p.known) > 0 && p.known[0].ObservedDigest == id {
+		u.Seen = p.known[0].VerifiedTime.Time
 	}
 	e := &environmentsv1.Environment{Spec: p.rule.spec}
 	e.Name = "prod"
@@ -90,17 +91,34 @@ func (p *pair) view() environment.View {
 	return v
 }
 
+// said returns what prod can know of staging now, and what identifies that.
+func (p *pair) said() (releases []environmentsv1.Release, id string) {
+	sequence := int64(0)
+	if p.reports == nil {
+		releases = environment.Read(p.view())
+	} else {
+		releases, sequence = p.reports.delivered(p.t)
+	}
+	return releases, environment.Observed(sequence, releases)
+}
+
 // observe plays the controller of Environments, in both.
 func (p *pair) observe() {
-	if next := environment.Record(p.view(), p.clockOf(p.staging, p.now)); !environment.Same(next, p.recorded) {
+	here := p.clockOf(p.staging, p.now)
+	if next := environment.Record(p.view(), here); !environment.Same(next, p.recorded) {
 		p.recorded = next
 	}
-	if said := environment.Read(p.view()); !environment.Same(said, p.read) {
-		p.read, p.seen = said, p.now.Truncate(time.Second).Add(time.Second)
+	if p.reports != nil {
+		p.reports.publish(p.t, p.recorded, here)
+	}
+	if p.prod.iteration >= p.prod.awayUntil {
+		_, id := p.said()
+		p.known = environment.Upstreams(p.known, []environmentsv1.UpstreamStatus{{Environment: "staging", ObservedDigest: id}}, p.now)
 	}
 }
 
-func (s story) play(t *testing.T, rng *rand.Rand) *pair {
+// begin sets a pair up.
+func (s story) begin(t *testing.T, rng *rand.Rand) *pair {
 	t.Helper()
 	p := &pair{
 		t: t, now: noon, offset: s.offset, rule: s.rule, proven: map[string]time.Time{},
@@ -110,6 +128,12 @@ func (s story) play(t *testing.T, rng *rand.Rand) *pair {
 	p.staging.addCheck("smoke")
 	p.prod.addCheck("smoke")
 	p.prod.upstreams = p.upstreams
+	return p
+}
+
+func (s story) play(t *testing.T, rng *rand.Rand) *pair {
+	t.Helper()
+	p := s.begin(t, rng)
 	left := slices.Clone(s.events)
 	for range 1000 {
 		for len(left) > 0 && left[0].when(p) {
@@ -157,6 +181,10 @@ func (p *pair) clockOf(w *world, t time.Time) time.Time {
 // promoted a release for which that was not long enough.
 func (p *pair) check(w *world, before v1alpha1.BakeStatus) {
 	current := w.current()
+	if p.truth != nil {
+		p.compare(w)
+		return
+	}
 	_, healthy := p.proven[current.Version.Tag]
 	switch {
 	case w == p.staging && p.view().Unhealthy != "":
@@ -226,7 +254,7 @@ var stories = map[string]story{
 		events: []turn{
 			push(always, "1.0.0"),
 			{inProd(held("1.0.0", environmentsv1.UpstreamSoakingReason)), "staging restarts", func(p *pair) { p.staging.awayUntil = p.staging.iteration + 5 }},
-			{inProd(held("1.0.0", environmentsv1.UpstreamSoakingReason)), "prod loses what it has read", func(p *pair) { p.read, p.seen = nil, time.Time{} }},
+			{inProd(held("1.0.0", environmentsv1.UpstreamSoakingReason)), "prod loses what it has read", func(p *pair) { p.known = nil }},
 		},
 		ends: [2]string{"1.0.0 Succeeded", "1.0.0 Succeeded"},
 	},

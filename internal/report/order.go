@@ -5,7 +5,10 @@ package report
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Tag returns the tag at which the report of a Rollout is stored. No two Rollouts of a
@@ -25,4 +28,18 @@ func Tag(namespace, rollout string) string {
 // is not set back by more than the time between them.
 func Sequence(previous int64, now time.Time) int64 {
 	return max(previous+1, now.Unix())
+}
+
+// Dated returns a report as it is signed now. Its time has whole seconds, as it is stored
+// with them, and the soak of the current release ends at that time.
+func Dated(r Report, last int64, now time.Time) Report {
+	r.Created = metav1.Time{Time: now.Truncate(time.Second)}
+	r.Sequence = Sequence(last, now)
+	r.Releases = slices.Clone(r.Releases)
+	for i := range r.Releases {
+		if e := &r.Releases[i]; e.Current && e.HealthySince != nil {
+			e.Soaked = &metav1.Duration{Duration: max(0, r.Created.Sub(e.HealthySince.Time))}
+		}
+	}
+	return r
 }

@@ -76,9 +76,9 @@ func (o observed) upstreams() []environmentsv1.UpstreamStatus {
 		switch {
 		case sequence > 0:
 			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), sequence, u.Releases
-			s.ObservedDigest = environment.Digest(u.Releases)
+			s.ObservedDigest = environment.Observed(sequence, u.Releases)
 		case u.Problem == nil && !elsewhere:
-			s.ObservedDigest = environment.Digest(u.Releases)
+			s.ObservedDigest = environment.Observed(0, u.Releases)
 		}
 		all = append(all, s)
 	}

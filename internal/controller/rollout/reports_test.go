@@ -127,7 +127,7 @@ func (s *reported) recorded(releases []environmentsv1.Release) {
 		e := o.(*environmentsv1.Environment)
 		e.Status.Upstreams = environment.Upstreams(e.Status.Upstreams, []environmentsv1.UpstreamStatus{{
 			Environment: "staging", Source: environment.SourceOf(e, e.GetUpstreams()[0]), Sequence: max(1, s.sequence),
-			ObservedDigest: environment.Digest(releases), Releases: releases,
+			ObservedDigest: environment.Observed(max(1, s.sequence), releases), Releases: releases,
 		}}, s.Clock.Now())
 	})
 }

@@ -118,7 +118,7 @@ func (w write) do(ctx context.Context, seen bool) outcome {
 			return o
 		}
 	}
-	r := dated(w.content, max(o.sequence, w.last), w.clock.Now())
+	r := report.Dated(w.content, max(o.sequence, w.last), w.clock.Now())
 	envelope, err := report.Sign(r, w.key)
 	if err != nil {
 		return o.has(&promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: "the report cannot be signed: " + err.Error()})

@@ -67,17 +67,3 @@ func soakOf(r *environmentsv1.Release) time.Duration {
 	}
 	return r.Soaked.Duration
 }
-
-// dated returns a report as it is signed now. Its time has whole seconds, as it is stored
-// with them, and the soak of the current release ends at that time.
-func dated(r report.Report, last int64, now time.Time) report.Report {
-	r.Created = metav1.Time{Time: now.Truncate(time.Second)}
-	r.Sequence = report.Sequence(last, now)
-	r.Releases = slices.Clone(r.Releases)
-	for i := range r.Releases {
-		if e := &r.Releases[i]; e.Current && e.HealthySince != nil {
-			e.Soaked = &metav1.Duration{Duration: max(0, r.Created.Sub(e.HealthySince.Time))}
-		}
-	}
-	return r
-}
