@@ -70,7 +70,7 @@ func view(entries ...*fixture.EntryBuilder) environment.View {
 }
 
 func baked(tag string) *fixture.EntryBuilder {
-	return entry(tag).Succeeded().BakeStart(ten).BakeEnd(eleven)
+	return entry(tag).Succeeded().ProvenBy(1, 1).BakeStart(ten).BakeEnd(eleven)
 }
 
 func TestHistoryAsARecord(t *testing.T) {
@@ -83,6 +83,15 @@ func TestHistoryAsARecord(t *testing.T) {
 		"one release":          {view(baked("1.0.0")), []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}},
 		"it was only applied": {
 			view(entry("1.0.0").Succeeded().BakeEnd(eleven)), []string{"#1 1.0.0 Succeeded, current, Applied, soaked 0s"},
+		},
+		"it was only applied, for a bake time": {view(baked("1.0.0").ProvenBy(1, 0)), []string{"#1 1.0.0 Succeeded, current, Applied, soaked 1h0m0s"}},
+		"it was healthy": {
+			view(entry("1.0.0").Succeeded().ProvenBy(1, 1).BakeStart(eleven).BakeEnd(eleven)), []string{"#1 1.0.0 Succeeded, current, Healthy, soaked 0s"},
+		},
+		"there was nothing to deploy, and a HealthCheck":    {view(baked("1.0.0").ProvenBy(0, 1)), []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}},
+		"there was nothing to deploy, and nothing to check": {view(baked("1.0.0").ProvenBy(0, 0)), []string{"#1 1.0.0 Succeeded, current, None, soaked 1h0m0s"}},
+		"another client has lost what it was proven by": {
+			view(entry("1.0.0").Succeeded().BakeStart(ten).BakeEnd(eleven)), []string{"#1 1.0.0 Succeeded, current, Applied, soaked 1h0m0s"},
 		},
 		"a release that was replaced keeps its bake": {
 			view(entry("1.1.0").Deploying().At(noon), baked("1.0.0")),
@@ -239,6 +248,23 @@ func TestRecordKeepsWhatTheHistoryHasLost(t *testing.T) {
 	diff(t, []string{"#1 1.0.0 Deploying, current"}, said(w.Recorded))
 }
 
+func TestEvidenceStays(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.promotes(entry("1.0.0").Succeeded().BakeStart(ten).BakeEnd(eleven)) // as a client with older types writes it
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}, said(w.Recorded))
+
+	w = watch(baked("1.0.0").ProvenBy(0, 0))
+	w.look(noon)
+	w.Rollout.Status.Targets = []v1alpha1.TargetStatus{{State: v1alpha1.TargetApplied}}
+	w.look(noon)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Applied, soaked 1h0m0s"}, said(w.Recorded))
+	w.promotes(entry("1.1.0").Deploying().At(noon), baked("1.0.0").ProvenBy(0, 0))
+	w.look(noon)
+	diff(t, []string{"#2 1.1.0 Deploying, current", "#1 1.0.0 Succeeded, Applied, soaked 1h0m0s"}, said(w.Recorded))
+}
+
 func TestRecordDoesNotNeedTheHistory(t *testing.T) {
 	w := watch(baked("1.0.0"))
 	w.look(noon)
@@ -304,7 +330,7 @@ func TestRecordCorrectsWhatTurnedOutDifferently(t *testing.T) {
 
 	w = watch(entry("1.0.0").Failed().BakeEnd(eleven)) // and then it is retried
 	w.look(noon)
-	w.promotes(entry("1.0.0").Succeeded().BakeStart(eleven).BakeEnd(noon))
+	w.promotes(entry("1.0.0").Succeeded().ProvenBy(1, 1).BakeStart(eleven).BakeEnd(noon))
 	w.look(noon)
 	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}, said(w.Recorded))
 }

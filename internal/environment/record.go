@@ -45,6 +45,9 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		}
 		r.Current = true
 		r.HealthySince, r.Soaked, r.Unhealthy = nil, nil, ""
+		if r.Evidence == environmentsv1.EvidenceNone && isApplied(v.Rollout.Status.Targets) {
+			r.Evidence = environmentsv1.EvidenceApplied // its targets were annotated later
+		}
 		if entry.State() == v1alpha1.BakeSucceeded || entry.State() == v1alpha1.BakeInProgress {
 			measure(r, &was, &entry)
 		}
@@ -106,6 +109,9 @@ func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *me
 		r.FirstID = first
 	}
 	succeeded := r.State == v1alpha1.BakeSucceeded
+	if old.ID == r.ID && !r.Evidence.AtLeast(old.Evidence) {
+		r.Evidence = old.Evidence // the entry may have lost it
+	}
 	if known := old.ID == r.ID && old.State == v1alpha1.BakeSucceeded; !succeeded || known {
 		r.Withdrawn = old.Withdrawn // a new success lifts it
 	}
@@ -137,15 +143,23 @@ func released(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *metav1.Duration)
 	return r
 }
 
+// evidenceOf returns what a success stands on, by what was counted then. An entry without
+// that was written by another client.
 func evidenceOf(entry *v1alpha1.DeploymentHistoryEntry) environmentsv1.Evidence {
-	switch {
-	case entry.BakeStartTime == nil:
+	switch by := entry.ProvenBy; {
+	case by != nil && by.Targets == 0 && by.HealthChecks == 0:
+		return environmentsv1.EvidenceNone
+	case by == nil || by.HealthChecks == 0:
 		return environmentsv1.EvidenceApplied
 	case baked(entry, time.Time{}, time.Time{}) == 0:
 		return environmentsv1.EvidenceHealthy
 	default:
 		return environmentsv1.EvidenceBaked
 	}
+}
+
+func isApplied(targets []v1alpha1.TargetStatus) bool {
+	return len(targets) > 0 && !slices.ContainsFunc(targets, func(t v1alpha1.TargetStatus) bool { return t.State != v1alpha1.TargetApplied })
 }
 
 // leave ends the time in which a release was current. What it had been healthy until then

@@ -3,6 +3,7 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -316,8 +317,24 @@ func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1a
 		return u.baking(in, said)
 	case said.Current && said.Unhealthy != "":
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, where it is unhealthy: %s", u.Environment, said.Unhealthy)
+	case !said.Evidence.AtLeast(u.MinimumEvidence):
+		return u.lacksEvidence(said, release)
 	}
 	return u.soaking(in, said, release)
+}
+
+// lacksEvidence returns the hold on a release whose success in the upstream stands on less
+// than it must.
+func (u Upstream) lacksEvidence(said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+	lacks, reason := fmt.Sprintf("%s has proven %s only by evidence %s, and spec.upstreams asks for %s",
+		u.Environment, release.Tag, cmp.Or(said.Evidence, environmentsv1.EvidenceApplied), u.MinimumEvidence), environmentsv1.UpstreamPendingReason
+	if said.Evidence == environmentsv1.EvidenceNone {
+		lacks = fmt.Sprintf("%s has not deployed %s: no Flux object there is annotated with its Rollout", u.Environment, release.Tag)
+	}
+	if !said.Current {
+		reason = environmentsv1.UpstreamSkippedReason
+	}
+	return u.hold(reason, "%s", lacks)
 }
 
 // outcomeWithin is how long after the end of a bake its outcome should be known here.

@@ -114,6 +114,15 @@ func proven(tag string, changes ...func(*environmentsv1.Release)) environmentsv1
 	return there(tag, v1alpha1.BakeSucceeded, changes...)
 }
 
+func by(evidence environmentsv1.Evidence) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.Evidence = evidence }
+}
+
+func atLeast(evidence environmentsv1.Evidence, u promotion.Upstream) promotion.Upstream {
+	u.MinimumEvidence = evidence
+	return u
+}
+
 func from(t time.Time) func(*environmentsv1.Release) {
 	return func(r *environmentsv1.Release) { r.Since = wireTime(t) }
 }
@@ -169,6 +178,21 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		want  []promotion.Hold
 	}{
 		"proven: it goes": {given(offered()).environments(prod(after("staging", proven("1.4.0")))), nil},
+		"nothing was deployed there": {
+			given(offered()).environments(prod(after("staging", proven("1.4.0", by(environmentsv1.EvidenceNone))))),
+			pending("staging has not deployed 1.4.0: no Flux object there is annotated with its Rollout"),
+		},
+		"nothing was deployed there, and now it runs another release": {
+			given(offered()).environments(prod(after("staging", proven("1.5.0"), proven("1.4.0", by(environmentsv1.EvidenceNone))))),
+			held(environmentsv1.UpstreamSkippedReason, "staging has not deployed 1.4.0: no Flux object there is annotated with its Rollout"),
+		},
+		"it was only applied, and must be healthy": {
+			given(offered()).environments(prod(atLeast(environmentsv1.EvidenceHealthy, after("staging", proven("1.4.0", onlyApplied))))),
+			pending("staging has proven 1.4.0 only by evidence Applied, and spec.upstreams asks for Healthy"),
+		},
+		"it baked, and must be healthy": {
+			given(offered()).environments(prod(atLeast(environmentsv1.EvidenceHealthy, after("staging", proven("1.4.0", by(environmentsv1.EvidenceBaked)))))), nil,
+		},
 		"the upstream has no release": {
 			given(offered()).environments(prod(after("staging"))), pending("waits for staging, which has no release yet"),
 		},

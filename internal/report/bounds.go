@@ -42,7 +42,7 @@ var (
 		v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled,
 	}
 	evidences = []environmentsv1.Evidence{
-		"", environmentsv1.EvidenceApplied, environmentsv1.EvidenceHealthy, environmentsv1.EvidenceBaked,
+		"", environmentsv1.EvidenceNone, environmentsv1.EvidenceApplied, environmentsv1.EvidenceHealthy, environmentsv1.EvidenceBaked,
 	}
 	relationships = []environmentsv1.RelationshipType{environmentsv1.After, environmentsv1.Parallel}
 	digest        = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`)

@@ -331,7 +331,7 @@ func TestEveryStateCanBeReported(t *testing.T) {
 		v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled,
 	} {
 		for _, evidence := range []environmentsv1.Evidence{
-			"", environmentsv1.EvidenceApplied, environmentsv1.EvidenceHealthy, environmentsv1.EvidenceBaked,
+			"", environmentsv1.EvidenceNone, environmentsv1.EvidenceApplied, environmentsv1.EvidenceHealthy, environmentsv1.EvidenceBaked,
 		} {
 			t.Run(fmt.Sprint(state, evidence), func(t *testing.T) {
 				r := report.Report{Source: staging, Releases: []environmentsv1.Release{{Tag: "1.0.0", State: state, Evidence: evidence}}}

@@ -3,6 +3,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -159,6 +161,13 @@ type Upstream struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must be a duration of at most 2562047 hours"
 	// +optional
 	SoakTime *metav1.Duration `json:"soakTime,omitempty"`
+
+	// minimumEvidence is what a success in the upstream must stand on: Applied, the default,
+	// Healthy or Baked. A release that was neither deployed nor checked there is proven in no
+	// case.
+	// +kubebuilder:validation:Enum=Applied;Healthy;Baked
+	// +optional
+	MinimumEvidence Evidence `json:"minimumEvidence,omitempty"`
 }
 
 // Relationship names one upstream.
@@ -399,6 +408,9 @@ type EnvironmentInfo struct {
 type Evidence string
 
 const (
+	// EvidenceNone means that there was neither a target nor a HealthCheck: nothing was
+	// deployed, and nothing was checked.
+	EvidenceNone Evidence = "None"
 	// EvidenceApplied means that Flux applied it, and no HealthCheck was asked.
 	EvidenceApplied Evidence = "Applied"
 	// EvidenceHealthy means that it was applied and healthy.
@@ -406,6 +418,15 @@ const (
 	// EvidenceBaked means that it also stayed healthy for the time of its bake.
 	EvidenceBaked Evidence = "Baked"
 )
+
+// strength are the kinds of evidence, the weakest first.
+var strength = []Evidence{EvidenceNone, EvidenceApplied, EvidenceHealthy, EvidenceBaked}
+
+// AtLeast reports whether evidence is as strong as another one. Where none is given, it is
+// Applied.
+func (e Evidence) AtLeast(least Evidence) bool {
+	return slices.Index(strength, cmp.Or(e, EvidenceApplied)) >= slices.Index(strength, cmp.Or(least, EvidenceApplied))
+}
 
 // Release is what an environment says of one release. It is recognized by its digest.
 type Release struct {
@@ -436,7 +457,7 @@ type Release struct {
 	// until is when its bake ends, if it stays healthy.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
-	// evidence is what its success stands on: Applied, Healthy or Baked.
+	// evidence is what its success stands on: None, Applied, Healthy or Baked.
 	// +optional
 	Evidence Evidence `json:"evidence,omitempty"`
 	// current is true for the release that runs.

@@ -139,5 +139,5 @@ func entry(tag string) *fixture.EntryBuilder {
 }
 
 func baked(tag string) *fixture.EntryBuilder {
-	return entry(tag).Succeeded().BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(time.Hour))
+	return entry(tag).Succeeded().ProvenBy(1, 1).BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(time.Hour))
 }

@@ -161,6 +161,21 @@ func TestProductionTakesWhatStagingHasProven(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Status).To(Equal(metav1.ConditionTrue))
 }
 
+func TestStagingWithoutTargetsProvesNothing(t *testing.T) {
+	s := openEnvironments(t, production())
+	s.knows("1.1.0")
+	nothing := there("1.1.0").Succeeded().ProvenBy(0, 0).BakeStart(fixture.Noon).BakeEnd(fixture.Noon)
+	s.stagingHas(nothing, there("1.0.0").Succeeded())
+	s.held(environmentsv1.UpstreamPendingReason, "staging has not deployed 1.1.0: no Flux object there is annotated with its Rollout")
+
+	s.ChangeStatus(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: "staging"}}, func(o client.Object) {
+		o.(*v1alpha1.Rollout).Status.Targets = []v1alpha1.TargetStatus{{Kind: "OCIRepository", Name: "shop", State: v1alpha1.TargetApplied}}
+	})
+	s.stagingIsRecorded()
+	s.rest("shop")
+	s.Expect(s.runs()).To(Equal("1.1.0"))
+}
+
 func TestSoakEndsAtItsTime(t *testing.T) {
 	s := openEnvironments(t, fixture.MakeEnvironment("prod").After("staging", fixture.Soak(2*time.Hour)))
 	s.stagingHas(there("1.1.0").Succeeded().BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(30 * time.Minute)))
