@@ -230,13 +230,10 @@ func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *
 		return unknown(u.Problem.Message)
 	}
 	said, unrecognized := e.recognize(u, release)
-	if u.Type == environmentsv1.Parallel {
-		return u.rejects(said, release)
-	}
 	if unrecognized != nil {
 		return unrecognized
 	}
-	if hold := u.rejects(said, release); hold != nil {
+	if hold := u.rejects(said, release); hold != nil || u.Type == environmentsv1.Parallel {
 		return hold
 	}
 	return e.unproven(in, u, said, release)

@@ -420,7 +420,18 @@ func TestSeveralUpstreams(t *testing.T) {
 		"Parallel does not wait":          {given(offered()).environments(prod(parallel("a", proven("1.3.0")), parallel("b"))), ""},
 		"Parallel holds what failed":      {given(offered()).environments(prod(parallel("a", failed))), "UpstreamFailed: 1.4.0 failed in a"},
 		"Parallel holds next to OneOf":    {given(offered()).environments(prod(after("a", proven("1.4.0")), parallel("b", failed)).oneOf()), "UpstreamFailed: 1.4.0 failed in b"},
-		"Parallel without a known digest": {given(rollout().Ledger("1.3.0", "1.4.0").History(entry("1.3.0").Succeeded())).environments(prod(parallel("a", failed))), ""},
+		"Parallel without a known digest": {
+			given(rollout().Ledger("1.3.0", "1.4.0").History(entry("1.3.0").Succeeded())).environments(prod(parallel("a", proven("1.3.0")))),
+			"UpstreamUnknown: the digest of 1.4.0 is not known here: set spec.digestReflectionPolicy of the ImagePolicy",
+		},
+		"Parallel without a digest that is known there": {
+			given(offered()).environments(prod(parallel("a", there("1.4.0", v1alpha1.BakeFailed, withDigest(""))))),
+			"UpstreamUnknown: the digest of 1.4.0 is not known in a: there, set spec.digestReflectionPolicy of the ImagePolicy",
+		},
+		"Parallel without a known revision": {
+			given(offered()).environments(prod(parallel("a", failed)).byRevision()),
+			"UpstreamUnknown: the revision of 1.4.0 is not known here: label the image with org.opencontainers.image.revision",
+		},
 		"two Environments must both agree": {
 			given(offered()).environments(prod(after("a", proven("1.4.0"))), prod(after("b", proven("1.3.0")))),
 			"UpstreamPending: waits for b, which runs 1.3.0",

@@ -120,7 +120,7 @@ type Upstream struct {
 
 	// type defines what the upstream is asked. After, the default, requires that the
 	// release succeeded there. Parallel only holds back what failed or was withdrawn
-	// there.
+	// there, and what cannot be recognized.
 	// +optional
 	Type RelationshipType `json:"type,omitempty"`
 
