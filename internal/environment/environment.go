@@ -29,6 +29,9 @@ type View struct {
 	Rollout *v1alpha1.Rollout
 	// Unhealthy names the HealthChecks of the Rollout that are Unhealthy; empty if none is.
 	Unhealthy string
+	// Pending is true if one of the HealthChecks says neither that it is Healthy nor that it
+	// is Unhealthy.
+	Pending bool
 	// LastError is when one of the HealthChecks last saw an error; zero if none ever did.
 	// It shows an interruption that was over before anybody looked.
 	LastError time.Time
@@ -49,17 +52,18 @@ func Record(v View, now time.Time) []environmentsv1.Release {
 		r.Soaked.Duration = max(0, now.Sub(since))
 		if entry.UnprovenSince == nil { // otherwise the time stands still
 			r.HealthySince = &metav1.Time{Time: since}
+			renew(v, r, was, now)
 		}
 	}))
 }
 
 // healthySince returns since when the current release has been healthy, as a whole second.
-// Where the time stood still in between, it is later by that.
+// Where the time stood still in between, or nobody looked, it is later by that.
 func healthySince(v View, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry, now time.Time) time.Time {
 	since := now.Add(-baked(entry, v.LastError, now))
 	switch {
 	case was.HealthySince != nil:
-		since = was.HealthySince.Time
+		since = withoutGap(v, was, now)
 	case was.Unhealthy != "":
 		since = now
 	case was.Soaked != nil:
@@ -83,11 +87,25 @@ func Read(v View) []environmentsv1.Release {
 		case was.Unhealthy != "":
 			r.Unhealthy = was.Unhealthy
 		case was.HealthySince != nil && !v.LastError.After(was.HealthySince.Time):
-			r.HealthySince, r.Soaked = was.HealthySince, was.Soaked
+			r.HealthySince, r.Soaked, r.RenewedTime, r.RenewAfter = was.HealthySince, was.Soaked, was.RenewedTime, was.RenewAfter
 		case was.HealthySince == nil:
 			r.Soaked.Duration = baked(entry, v.LastError, time.Time{})
 		}
 	}))
+}
+
+// withoutGap returns since when a release has been healthy by the record, without the time
+// in which nobody looked. An error in that time is an interruption of unknown length. While
+// a HealthCheck is Pending, nothing is confirmed, and the record stays as it is.
+func withoutGap(v View, was *environmentsv1.Release, now time.Time) time.Time {
+	switch last := Unheard(was, now); {
+	case last.IsZero() || v.Pending:
+		return was.HealthySince.Time
+	case v.LastError.After(last):
+		return now
+	default:
+		return was.HealthySince.Add(now.Sub(last))
+	}
 }
 
 // wholeSecond returns the first full second at or after t: objects store whole seconds,

@@ -220,12 +220,98 @@ func TestSoakIsTimeWithoutInterruption(t *testing.T) {
 	diff(t, []string{"#2 1.1.0 Deploying, current", "#1 1.0.0 Succeeded, Baked, soaked 18m0s"}, said(w.Recorded))
 }
 
-func TestRecordIsNotWrittenForTimeThatPasses(t *testing.T) {
-	w := watch(baked("1.0.0"))
-	for i := range 100 {
-		w.look(noon.Add(time.Duration(i) * time.Minute))
+// lives lets the controller of the environment be woken until a time, as often as it wants.
+func (w *watched) lives(until time.Time) {
+	for at := environment.RenewalAt(w.Recorded); !at.IsZero() && !at.After(until); at = environment.RenewalAt(w.Recorded) {
+		w.look(at)
 	}
-	diff(t, 1, w.writes)
+}
+
+// A release is confirmed in growing steps, and not at all once it is a week old. So each
+// release has a handful of reports.
+func TestRecordIsWrittenToConfirmARelease(t *testing.T) {
+	for _, bake := range []time.Duration{0, time.Minute, 11 * time.Minute, 30 * time.Minute, 2 * time.Hour} {
+		t.Run(bake.String(), func(t *testing.T) {
+			w := watch(entry("1.0.0").Deploying().At(noon))
+			w.look(noon)
+			if bake > 0 {
+				w.promotes(entry("1.0.0").Baking(noon))
+				w.look(noon)
+			}
+			w.lives(noon.Add(bake))
+			w.promotes(entry("1.0.0").Succeeded().ProvenBy(1, 1).BakeStart(noon).BakeEnd(noon.Add(bake)))
+			w.look(noon.Add(bake))
+			for i := range 24 * 60 {
+				if at := noon.Add(time.Duration(i) * time.Minute); at.After(noon.Add(bake)) {
+					w.lives(at)
+					w.look(at) // at any time, for another reason
+				}
+			}
+			if w.writes > 10 {
+				t.Errorf("the record of a day was written %d times", w.writes)
+			}
+			w.lives(noon.Add(10 * 24 * time.Hour))
+			diff(t, 10*24*time.Hour, noon.Add(10*24*time.Hour).Sub(w.Recorded[0].HealthySince.Time))
+			diff(t, true, environment.RenewalAt(w.Recorded).IsZero())
+		})
+	}
+}
+
+func TestTimeWithoutTheControllerIsNoHealth(t *testing.T) {
+	for name, test := range map[string]struct{ away, want time.Duration }{
+		"a restart":         {time.Minute, 11 * time.Minute},
+		"a longer one":      {time.Hour, 70 * time.Minute},
+		"a little too long": {time.Hour + time.Second, 10 * time.Minute},
+		"a whole night":     {12 * time.Hour, 10 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(entry("1.0.0").Succeeded().ProvenBy(1, 0).At(noon))
+			w.look(noon)
+			w.lives(noon.Add(10 * time.Minute)) // the next confirmation is due 30 minutes later
+			left := &watched{View: w.View}
+			at := noon.Add(10*time.Minute + test.away)
+			w.look(at)
+			diff(t, test.want, at.Sub(w.Recorded[0].HealthySince.Time))
+
+			left.promotes(entry("1.1.0").Deploying().At(at), entry("1.0.0").Succeeded().ProvenBy(1, 0).At(noon))
+			left.look(at)
+			diff(t, test.want, left.Recorded[1].Soaked.Duration)
+		})
+	}
+}
+
+// Time in which a HealthCheck has nothing to say counts only as far as others grant silence.
+func TestInterruptionBeforeAReleaseWasLeft(t *testing.T) {
+	for name, test := range map[string]struct {
+		failed time.Time
+		want   time.Duration
+	}{
+		"none":                        {time.Time{}, 70 * time.Minute},
+		"seen by nobody":              {noon.Add(2 * time.Minute), 8 * time.Minute},
+		"it may be of the next one":   {noon.Add(11 * time.Minute), time.Hour},
+		"before the release was here": {ten, 70 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(baked("1.0.0"))
+			w.look(noon)
+			w.LastError = test.failed
+			w.promotes(entry("1.1.0").Deploying().At(noon.Add(10*time.Minute)), baked("1.0.0"))
+			w.look(noon.Add(12 * time.Minute))
+			diff(t, test.want, w.Recorded[1].Soaked.Duration)
+		})
+	}
+}
+
+func TestNothingIsConfirmedWhileAHealthCheckIsPending(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.Pending = true
+	w.look(noon.Add(3 * time.Hour))
+	diff(t, noon, w.Recorded[0].RenewedTime.Time)
+	w.Pending = false
+	w.look(noon.Add(4 * time.Hour))
+	diff(t, noon.Add(4*time.Hour), w.Recorded[0].RenewedTime.Time)
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h0m0s"}, said(w.Recorded))
 }
 
 func TestRecordKeepsWhatTheHistoryHasLost(t *testing.T) {
@@ -268,14 +354,17 @@ func TestEvidenceStays(t *testing.T) {
 func TestRecordDoesNotNeedTheHistory(t *testing.T) {
 	w := watch(baked("1.0.0"))
 	w.look(noon)
+	w.lives(noon.Add(27 * time.Hour))
 	w.promotes(baked("1.1.0").ID(2).At(noon.Add(27 * time.Hour))) // the history has only one entry
 	w.look(noon.Add(28 * time.Hour))
+	w.lives(noon.Add(30 * time.Hour))
 	w.promotes(entry("1.2.0").ID(3).Succeeded().At(noon.Add(30 * time.Hour)))
 	w.look(noon.Add(31 * time.Hour))
 	diff(t, []string{
 		"#3 1.2.0 Succeeded, current, Applied, soaked 0s", "#2 1.1.0 Succeeded, Baked, soaked 3h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 28h0m0s",
 	}, said(w.Recorded))
 
+	w.lives(noon.Add(32 * time.Hour))
 	w.promotes(entry("1.1.0").ID(4).Deploying().At(noon.Add(32 * time.Hour)))
 	w.look(noon.Add(32 * time.Hour))
 	diff(t, []string{
@@ -310,6 +399,7 @@ func TestSoakDoesNotCountWhileTheBakeStandsStill(t *testing.T) {
 	diff(t, 2, w.writes)
 	w.promotes(standing(entry("1.0.0").Baking(ten)))
 	w.look(ten.Add(30 * time.Minute))
+	w.lives(noon)
 	w.promotes(standing(baked("1.0.0")))
 	w.look(noon)
 	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 1h50m0s"}, said(w.Recorded))
@@ -344,7 +434,7 @@ func TestRecordHasALimit(t *testing.T) {
 	w.look(noon)
 	diff(t, environment.MostReleases, len(w.Recorded))
 	diff(t, "1.0.50", w.Recorded[0].Tag)
-	diff(t, true, environment.Same(w.Recorded, environment.Record(w.View, noon.Add(time.Hour))))
+	diff(t, true, environment.Same(w.Recorded, environment.Record(w.View, noon.Add(time.Minute))))
 }
 
 // Whatever happens, and whenever the record is looked at, it never says that a release was

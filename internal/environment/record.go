@@ -40,7 +40,7 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		}
 		was := recordedAs(v.Recorded, &entry)
 		if i > 0 {
-			leave(r, was, history[i-1].Timestamp.Time, baked(&entry, time.Time{}, time.Time{}))
+			v.leave(r, was, history[i-1].Timestamp.Time, baked(&entry, time.Time{}, time.Time{}))
 			continue
 		}
 		r.Current = true
@@ -70,7 +70,7 @@ func recordedOf(v View) []environmentsv1.Release {
 			continue
 		}
 		if r.Current {
-			leave(&r, r, leftAt(v.Rollout, r.ID), 0)
+			v.leave(&r, r, leftAt(v.Rollout, r.ID), 0)
 		}
 		kept = append(kept, r)
 	}
@@ -164,15 +164,26 @@ func isApplied(targets []v1alpha1.TargetStatus) bool {
 
 // leave ends the time in which a release was current. What it had been healthy until then
 // is all that counts from now on. If that was not recorded, only the bake counts.
-func leave(r *environmentsv1.Release, was environmentsv1.Release, at time.Time, soaked time.Duration) {
-	r.Current, r.HealthySince, r.Unhealthy = false, nil, ""
+func (v View) leave(r *environmentsv1.Release, was environmentsv1.Release, at time.Time, bake time.Duration) {
+	r.Current, r.HealthySince, r.Unhealthy, r.RenewedTime, r.RenewAfter = false, nil, "", nil, nil
 	if was.Soaked != nil {
-		soaked = was.Soaked.Duration
+		bake = v.soakedUntil(was, at)
 	}
-	if was.HealthySince != nil {
-		soaked = max(soaked, at.Sub(was.HealthySince.Time))
+	r.Soaked = &metav1.Duration{Duration: bake}
+}
+
+// soakedUntil returns for how long a release had been healthy when it was left, which may be
+// before anybody looked again. An error after that hides whether there was one before: then
+// only what was recorded counts, and so it does if the controller was away.
+func (v View) soakedUntil(was environmentsv1.Release, at time.Time) time.Duration {
+	switch recorded := was.Soaked.Duration; {
+	case was.HealthySince == nil, v.LastError.After(at), !Unheard(&was, at).IsZero():
+		return recorded
+	case v.LastError.After(was.HealthySince.Time):
+		return at.Sub(v.LastError)
+	default:
+		return max(recorded, at.Sub(was.HealthySince.Time))
 	}
-	r.Soaked = &metav1.Duration{Duration: soaked}
 }
 
 // withdraw marks the releases that the environment has gone back from with an entry: those

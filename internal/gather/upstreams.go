@@ -323,6 +323,7 @@ func (g Gatherer) EnvironmentView(ctx context.Context, rollout *v1alpha1.Rollout
 		view.Unhealthy = s.Health.Problem.Message
 	} else {
 		view.Unhealthy = promotion.NamesOf(promotion.Unhealthy(s.Health.Checks))
+		view.Pending = slices.ContainsFunc(s.Health.Checks, func(c v1alpha1.HealthCheck) bool { return c.Status.Status != v1alpha1.HealthStatusHealthy })
 	}
 	return view, err
 }

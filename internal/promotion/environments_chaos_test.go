@@ -73,41 +73,76 @@ func (m *mail) delivered(t *testing.T) ([]environmentsv1.Release, int64) {
 
 // truth is what happens in staging, seen from above.
 type truth struct {
-	at          time.Time
-	entries     map[int64]v1alpha1.DeploymentHistoryEntry
-	last, taken int64 // the newest ids in staging and in prod
-	isHealthy   bool
-	// healthy is for how long each release was healthy without interruption.
-	healthy map[string]time.Duration
+	// heard is when its controller last acted, and failed when it was last unhealthy.
+	heard, failed time.Time
+	entries       map[int64]v1alpha1.DeploymentHistoryEntry
+	last, taken   int64 // the newest ids in staging and in prod
+	isHealthy     bool
+	// healthy is for how long the release of each promotion was healthy without interruption.
+	healthy map[int64]time.Duration
 }
 
 func newTruth() *truth {
-	return &truth{entries: map[int64]v1alpha1.DeploymentHistoryEntry{}, healthy: map[string]time.Duration{}}
+	return &truth{entries: map[int64]v1alpha1.DeploymentHistoryEntry{}, healthy: map[int64]time.Duration{}}
 }
 
-// follow looks at staging after it has acted.
-func (tr *truth) follow(p *pair) {
-	current := p.staging.current()
-	if tr.isHealthy {
-		tr.healthy[tr.entries[tr.last].Version.Tag] += p.now.Sub(tr.at)
+// granted returns for how long a release counts as healthy in silence that has been healthy
+// for a time.
+func granted(healthy time.Duration) time.Duration {
+	for _, step := range []struct{ below, most time.Duration }{
+		{10 * time.Minute, 20 * time.Minute}, {40 * time.Minute, time.Hour}, {100 * time.Minute, 2 * time.Hour}, {220 * time.Minute, 4 * time.Hour},
+	} {
+		if healthy < step.below {
+			return step.most
+		}
 	}
-	tr.at = p.now
+	return 12 * time.Hour
+}
+
+// follow looks at staging after it has acted. What happens while its controller is away is
+// not known to anybody, and counts as healthy only for as long as silence is granted.
+func (tr *truth) follow(p *pair) {
+	current, unhealthy := p.staging.current(), p.view().Unhealthy != ""
+	if unhealthy {
+		tr.failed = p.now
+	}
+	if p.staging.iteration < p.staging.awayUntil {
+		return
+	}
+	was := tr.last
+	switch gap := p.now.Sub(tr.heard); {
+	case !tr.isHealthy:
+	case tr.failed.After(tr.heard) && gap > granted(tr.healthy[was]):
+		tr.healthy[was] = 0
+	case tr.failed.After(tr.heard):
+		tr.healthy[was] = p.now.Sub(tr.failed)
+	case gap <= granted(tr.healthy[was]):
+		tr.healthy[was] += gap
+	}
+	tr.heard = p.now
+	tr.read(p.staging.rollout.Status.History)
+	bakes := current.State() == v1alpha1.BakeInProgress && current.UnprovenSince == nil
+	tr.isHealthy = !unhealthy && (bakes || current.State() == v1alpha1.BakeSucceeded)
+	if unhealthy {
+		tr.healthy[tr.last] = 0
+	}
+}
+
+// read takes over the history of staging.
+func (tr *truth) read(history []v1alpha1.DeploymentHistoryEntry) {
 	for id, e := range tr.entries {
 		if e.State().Running() { // an entry that leaves the history before its outcome was cancelled
 			e.BakeStatus = to(v1alpha1.BakeCancelled)
 			tr.entries[id] = e
 		}
 	}
-	for _, e := range p.staging.rollout.Status.History {
-		if *e.ID > tr.last {
-			tr.last, tr.healthy[e.Version.Tag] = *e.ID, 0
+	for _, e := range slices.Backward(history) {
+		tr.last = max(tr.last, *e.ID)
+		if e.State() == v1alpha1.BakeSucceeded && tr.entries[*e.ID].BakeEndTime == nil && e.BakeStartTime != nil {
+			// It was decided there that it has baked for so long.
+			tr.healthy[*e.ID] = max(tr.healthy[*e.ID], e.BakeEndTime.Sub(e.BakeStartTime.Time)-e.StoodStill(e.BakeEndTime.Time))
 		}
 		tr.entries[*e.ID] = e
-	}
-	bakes := current.State() == v1alpha1.BakeInProgress && current.UnprovenSince == nil
-	tr.isHealthy = p.view().Unhealthy == "" && (bakes || current.State() == v1alpha1.BakeSucceeded)
-	if p.view().Unhealthy != "" {
-		tr.healthy[current.Version.Tag] = 0
 	}
 }
 
@@ -127,7 +162,11 @@ func (tr *truth) against(p *pair, tag string) string {
 			return fmt.Sprintf("staging went back from it to %s", e.Version.Tag)
 		}
 	}
-	if healthy := tr.healthy[tag]; healthy < p.rule.soak {
+	healthy := tr.healthy[proof]
+	if tr.isHealthy && proof == tr.last {
+		healthy += min(p.now.Sub(tr.heard), granted(healthy))
+	}
+	if healthy < p.rule.soak {
 		return fmt.Sprintf("it was healthy there for %s of %s", healthy, p.rule.soak)
 	}
 	return ""
@@ -163,6 +202,7 @@ func (p *pair) anything() {
 		func() { w.pinAny(); w.reconcile(); w.pinAny(); w.reconcile() },
 		func() { w.rollout.Spec.WantedVersion = to("hotfix-bob"); w.manually() },
 		func() { w.sick = true }, func() { w.sick = true }, func() { w.sick = true }, w.goOn, w.goOn, w.goOn,
+		func() { w.awayUntil = w.iteration + 1 + w.rng.IntN(20) },
 		func() { p.recorded = nil },
 		func() { p.known = nil },
 		func() { p.prod.awayUntil = p.prod.iteration + 1 + w.rng.IntN(12) },
@@ -230,7 +270,7 @@ func TestInterruptionThatNobodySawStartsTheSoakAnew(t *testing.T) {
 // comesToRest publishes a good release, and fails if prod does not take it.
 func (p *pair) comesToRest() {
 	p.t.Helper()
-	p.staging.sick, p.prod.awayUntil = false, 0
+	p.staging.sick, p.prod.awayUntil, p.staging.awayUntil = false, 0, 0
 	for _, w := range []*world{p.staging, p.prod} {
 		w.rng = nil
 		w.push(final)

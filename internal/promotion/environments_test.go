@@ -104,16 +104,23 @@ func (p *pair) said() (releases []environmentsv1.Release, id string) {
 
 // observe plays the controller of Environments, in both.
 func (p *pair) observe() {
+	if p.staging.iteration >= p.staging.awayUntil {
+		p.record()
+	}
+	if p.prod.iteration >= p.prod.awayUntil {
+		_, id := p.said()
+		p.known = environment.Upstreams(p.known, []environmentsv1.UpstreamStatus{{Environment: "staging", ObservedDigest: id}}, p.now)
+	}
+}
+
+// record plays that of staging.
+func (p *pair) record() {
 	here := p.clockOf(p.staging, p.now)
 	if next := environment.Record(p.view(), here); !environment.Same(next, p.recorded) {
 		p.recorded = next
 	}
 	if p.reports != nil {
 		p.reports.publish(p.t, p.recorded, here)
-	}
-	if p.prod.iteration >= p.prod.awayUntil {
-		_, id := p.said()
-		p.known = environment.Upstreams(p.known, []environmentsv1.UpstreamStatus{{Environment: "staging", ObservedDigest: id}}, p.now)
 	}
 }
 

@@ -346,12 +346,17 @@ func (u Upstream) baking(in Input, said *environmentsv1.Release) *Hold {
 		return hold
 	}
 	length := min(max(0, said.Until.Sub(said.Since.Time)), longestWait)
-	if late := u.Seen.Add(length + outcomeWithin); in.Now.Before(late) {
+	if late := earlier(u.Seen.Add(length+outcomeWithin), u.Heard(said, u.Seen)); in.Now.Before(late) {
 		hold.Changes = late
 	} else {
-		hold.Message += fmt.Sprintf("; nothing was heard of %s since %s", u.Environment, clock(u.Seen))
+		hold.Message += u.silent()
 	}
 	return hold
+}
+
+// silent says since when nothing is known, as the end of a message.
+func (u Upstream) silent() string {
+	return fmt.Sprintf("; nothing was heard of %s since %s", u.Environment, clock(u.Seen))
 }
 
 // longestWait is how long the outcome of a bake is waited for in silence, however long a
@@ -371,14 +376,28 @@ func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alph
 			release.Tag, soaked.Truncate(time.Second), soak, u.Environment, u.instead())
 	case u.Seen.IsZero():
 		return u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s", u.Environment, soak)
-	case !in.Now.Before(u.Seen.Add(left)):
-		return nil
 	default:
-		until := wholeSecond(u.Seen.Add(left))
-		hold := u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s, until %s", u.Environment, soak, clock(until))
-		hold.Until = until
-		return hold
+		return u.counting(in, said, u.Seen.Add(left))
 	}
+}
+
+// counting returns the hold on a release that has been healthy for long enough at a time,
+// if that is heard of the upstream until then. In silence, time does not count.
+func (u Upstream) counting(in Input, said *environmentsv1.Release, until time.Time) *Hold {
+	heard := u.Heard(said, u.Seen)
+	silent := !heard.IsZero() && heard.Before(until)
+	switch {
+	case silent && !in.Now.Before(heard):
+		return u.hold(environmentsv1.UpstreamPendingReason, "soaks in %s for %s%s", u.Environment, u.SoakTime.Duration, u.silent())
+	case !in.Now.Before(until):
+		return nil
+	}
+	until = wholeSecond(until)
+	hold := u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s, until %s", u.Environment, u.SoakTime.Duration, clock(until))
+	if hold.Until = until; silent {
+		hold.Changes = heard
+	}
+	return hold
 }
 
 // runs returns what the upstream runs; nil if it has no release.

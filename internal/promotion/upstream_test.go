@@ -417,9 +417,9 @@ func TestSeveralUpstreams(t *testing.T) {
 			given(offered()).environments(prod(after("a", failed), after("b", proven("1.3.0"))).oneOf()),
 			"UpstreamPending: 1.4.0 failed in a; waits for b, which runs 1.3.0",
 		},
-		"Parallel does not wait":          {given(offered()).environments(prod(parallel("a", proven("1.3.0")), parallel("b"))), ""},
-		"Parallel holds what failed":      {given(offered()).environments(prod(parallel("a", failed))), "UpstreamFailed: 1.4.0 failed in a"},
-		"Parallel holds next to OneOf":    {given(offered()).environments(prod(after("a", proven("1.4.0")), parallel("b", failed)).oneOf()), "UpstreamFailed: 1.4.0 failed in b"},
+		"Parallel does not wait":       {given(offered()).environments(prod(parallel("a", proven("1.3.0")), parallel("b"))), ""},
+		"Parallel holds what failed":   {given(offered()).environments(prod(parallel("a", failed))), "UpstreamFailed: 1.4.0 failed in a"},
+		"Parallel holds next to OneOf": {given(offered()).environments(prod(after("a", proven("1.4.0")), parallel("b", failed)).oneOf()), "UpstreamFailed: 1.4.0 failed in b"},
 		"Parallel without a known digest": {
 			given(rollout().Ledger("1.3.0", "1.4.0").History(entry("1.3.0").Succeeded())).environments(prod(parallel("a", proven("1.3.0")))),
 			"UpstreamUnknown: the digest of 1.4.0 is not known here: set spec.digestReflectionPolicy of the ImagePolicy",
@@ -739,5 +739,45 @@ func TestEnvironmentsHoldAsGatesDo(t *testing.T) {
 		if single := (promotion.Verdict{Holds: []promotion.Hold{hold}}); !single.HeldByGates() {
 			t.Errorf("%s is not a reason of gates", hold.Reason)
 		}
+	}
+}
+
+func TestSoakIsGrantedAsFarAsSomethingIsHeard(t *testing.T) {
+	renewed := func(d time.Duration) func(*environmentsv1.Release) {
+		return func(r *environmentsv1.Release) { r.RenewAfter = &metav1.Duration{Duration: d} }
+	}
+	accepted := func(u promotion.Upstream) promotion.Upstream {
+		u.Silence = environmentsv1.SilenceAccepted
+		return u
+	}
+	staging := func(changes ...func(*environmentsv1.Release)) promotion.Upstream {
+		return soaking(2*time.Hour, after("staging", proven("1.4.0", append(changes, soaked(time.Hour))...)))
+	}
+	const counts, silent = "UpstreamSoaking until 2026-03-02T13:00:00Z: soaks in staging for 2h0m0s, until 2026-03-02T13:00:00Z",
+		"UpstreamPending: soaks in staging for 2h0m0s; nothing was heard of staging since 2026-03-02T12:00:00Z"
+	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
+	for name, test := range map[string]struct {
+		upstream promotion.Upstream
+		at       time.Time
+		want     string
+		recheck  time.Time
+	}{
+		"it counts":                            {staging(renewed(10 * time.Minute)), minutes(19), counts, minutes(20)},
+		"nothing more was heard":               {staging(renewed(10 * time.Minute)), minutes(20), silent, time.Time{}},
+		"and it would be over by now":          {staging(renewed(10 * time.Minute)), minutes(90), silent, time.Time{}},
+		"it is over before more must be heard": {staging(renewed(time.Hour)), minutes(60), "", time.Time{}},
+		"and stays so":                         {staging(renewed(time.Hour)), minutes(600), "", time.Time{}},
+		"nothing more is announced":            {staging(), minutes(20), counts, minutes(60)},
+		"silence is accepted":                  {accepted(staging(renewed(10 * time.Minute))), minutes(20), counts, minutes(60)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := given(offered()).environments(prod(test.upstream)).in()
+			in.Now = test.at
+			d := promotion.Decide(in)
+			diff(t, test.want, firstHold(d.Candidates[0]))
+			if test.want != "" {
+				diff(t, test.recheck, d.RecheckAt)
+			}
+		})
 	}
 }

@@ -33,6 +33,8 @@ const (
 	longestName = 253
 	// longestText is the number of characters to which other texts are cut.
 	longestText = 256
+	// longestPause is the longest pause between two confirmations of a release.
+	longestPause = 24 * time.Hour
 	// longestSoak is more than any soakTime.
 	longestSoak = 10 * 365 * 24 * time.Hour
 )
@@ -112,6 +114,9 @@ func fitted(releases []environmentsv1.Release) []environmentsv1.Release {
 		r.Since, r.Until = storable(r.Since), storable(r.Until)
 		if r.Soaked != nil {
 			r.Soaked = &metav1.Duration{Duration: max(0, min(longestSoak, r.Soaked.Duration))}
+		}
+		if r.RenewAfter != nil {
+			r.RenewAfter = &metav1.Duration{Duration: max(0, min(longestPause, r.RenewAfter.Duration))}
 		}
 	}
 	return releases

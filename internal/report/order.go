@@ -9,6 +9,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 )
 
 // Tag returns the tag at which the report of a Rollout is stored. No two Rollouts of a
@@ -38,7 +40,11 @@ func Dated(r Report, last int64, now time.Time) Report {
 	r.Releases = slices.Clone(r.Releases)
 	for i := range r.Releases {
 		if e := &r.Releases[i]; e.Current && e.HealthySince != nil {
-			e.Soaked = &metav1.Duration{Duration: max(0, r.Created.Sub(e.HealthySince.Time))}
+			end := r.Created.Time
+			if last := environment.Unheard(e, end); !last.IsZero() {
+				end = last
+			}
+			e.Soaked = &metav1.Duration{Duration: max(0, end.Sub(e.HealthySince.Time))}
 		}
 	}
 	return r

@@ -60,8 +60,9 @@ type Report struct {
 
 // Digest returns a hash of what the report says. Two reports with the same hash say the
 // same, so that the newer one is not worth a write: its number, when it was made and the
-// progress of the current soak do not count. An interruption of that soak does, although
-// it may look the same: since when the release has been healthy is hashed, too.
+// progress of the current soak do not count. An interruption of that soak does, and so does
+// a confirmation, although they may look the same: since when the release has been healthy,
+// and when that was confirmed, is hashed, too.
 func (r Report) Digest() string {
 	r.Sequence, r.Created = 0, metav1.Time{}
 	r.Releases = slices.Clone(r.Releases)
@@ -69,7 +70,7 @@ func (r Report) Digest() string {
 	for i := range r.Releases {
 		if r.Releases[i].Current {
 			r.Releases[i].Soaked = nil
-			since = append(since, r.Releases[i].HealthySince)
+			since = append(since, r.Releases[i].HealthySince, r.Releases[i].RenewedTime)
 		}
 	}
 	return environment.Digest([]any{toWire(r), since})

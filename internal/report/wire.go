@@ -61,6 +61,7 @@ type release struct {
 	Current    bool                    `json:"current,omitempty"`
 	Unhealthy  string                  `json:"unhealthy,omitempty"`
 	HealthyFor *metav1.Duration        `json:"healthyFor,omitempty"`
+	RenewAfter *metav1.Duration        `json:"renewAfter,omitempty"`
 	Since      *metav1.Time            `json:"since,omitempty"`
 	Until      *metav1.Time            `json:"until,omitempty"`
 	Withdrawn  string                  `json:"withdrawn,omitempty"`
@@ -91,7 +92,7 @@ func toWire(r Report) predicate {
 	for _, e := range fitted(r.Releases) {
 		p.Releases = append(p.Releases, release{
 			Digest: e.Digest, Tag: e.Tag, Revision: e.Revision, ID: e.ID, State: e.State, Evidence: e.Evidence,
-			Current: e.Current, Unhealthy: e.Unhealthy, HealthyFor: e.Soaked, Since: e.Since, Until: e.Until,
+			Current: e.Current, Unhealthy: e.Unhealthy, HealthyFor: e.Soaked, RenewAfter: e.RenewAfter, Since: e.Since, Until: e.Until,
 			Withdrawn: e.Withdrawn, Message: e.Message,
 		})
 	}
@@ -108,7 +109,7 @@ func fromWire(p predicate) Report {
 	for _, e := range p.Releases {
 		r.Releases = append(r.Releases, environmentsv1.Release{
 			Digest: e.Digest, Tag: e.Tag, Revision: e.Revision, ID: e.ID, State: e.State, Evidence: e.Evidence,
-			Current: e.Current, Unhealthy: e.Unhealthy, Soaked: e.HealthyFor, Since: e.Since, Until: e.Until,
+			Current: e.Current, Unhealthy: e.Unhealthy, Soaked: e.HealthyFor, RenewAfter: e.RenewAfter, Since: e.Since, Until: e.Until,
 			Withdrawn: e.Withdrawn, Message: e.Message,
 		})
 	}

@@ -168,7 +168,36 @@ type Upstream struct {
 	// +kubebuilder:validation:Enum=Applied;Healthy;Baked
 	// +optional
 	MinimumEvidence Evidence `json:"minimumEvidence,omitempty"`
+
+	// silence defines whether time counts for a soak in which nothing is heard of the upstream.
+	// Hold, the default, does not count it. Accept does, for upstreams that are switched off at
+	// times.
+	// +optional
+	Silence Silence `json:"silence,omitempty"`
 }
+
+// Silence defines whether time counts for a soak in which nothing is heard of an upstream.
+// +kubebuilder:validation:Enum=Hold;Accept
+type Silence string
+
+const (
+	// SilenceHolds does not count it. It is the default.
+	SilenceHolds Silence = "Hold"
+	// SilenceAccepted counts it.
+	SilenceAccepted Silence = "Accept"
+)
+
+// Heard returns until when a release counts as healthy in the upstream if nothing more is
+// heard of it since a time. It is zero if there is no such limit.
+func (u Upstream) Heard(r *Release, since time.Time) time.Time {
+	if u.Silence == SilenceAccepted || r.RenewAfter == nil {
+		return time.Time{}
+	}
+	return since.Add(r.GrantedFor())
+}
+
+// GrantedFor returns for how long a release counts as healthy after it was renewed.
+func (r *Release) GrantedFor() time.Duration { return 2 * r.RenewAfter.Duration }
 
 // Relationship names one upstream.
 type Relationship struct {
@@ -473,6 +502,13 @@ type Release struct {
 	// soaked is how long it had been healthy without interruption when this was written.
 	// +optional
 	Soaked *metav1.Duration `json:"soaked,omitempty"`
+	// renewedTime is when it was last confirmed that it is still healthy, while it is current.
+	// +optional
+	RenewedTime *metav1.Time `json:"renewedTime,omitempty"`
+	// renewAfter is after which time that is confirmed again. Environments after this one grant
+	// a soak for twice that time in silence. It is absent if no further confirmation is planned.
+	// +optional
+	RenewAfter *metav1.Duration `json:"renewAfter,omitempty"`
 	// withdrawn describes why it no longer counts, although it has succeeded.
 	// +optional
 	Withdrawn string `json:"withdrawn,omitempty"`

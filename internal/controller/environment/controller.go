@@ -171,5 +171,8 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	if err == nil {
 		err = unreadable.Ignore(failed)
 	}
+	if renewal := environment.RenewalAt(o.releases); err == nil && renewal.After(o.now) { // otherwise a HealthCheck is awaited
+		return ctrl.Result{RequeueAfter: renewal.Sub(o.now)}, nil
+	}
 	return ctrl.Result{}, err
 }

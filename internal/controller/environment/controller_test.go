@@ -66,8 +66,8 @@ func TestEnvironmentRecordsWhatItHasDeployed(t *testing.T) {
 
 func TestEnvironmentAtRestIsNotWritten(t *testing.T) {
 	s := open(t, append(rollouts("staging", "prod"), staging().Obj(), prod().After("staging").Obj())...)
-	s.promotes("staging", baked("1.1.0"), baked("1.0.0"))
-	s.promotes("prod", baked("1.0.0"))
+	s.promotes("staging", grownOld(entry("1.1.0")), baked("1.0.0"))
+	s.promotes("prod", grownOld(entry("1.0.0")))
 	s.reconcile("staging", "prod")
 	s.writes()
 	for range 5 {
@@ -76,6 +76,25 @@ func TestEnvironmentAtRestIsNotWritten(t *testing.T) {
 		s.reconcile("staging", "prod")
 	}
 	s.Expect(s.writes()).To(BeEmpty())
+}
+
+// grownOld makes a promotion one whose release was healthy for so long that nothing about it
+// is confirmed any more.
+func grownOld(e *fixture.EntryBuilder) *fixture.EntryBuilder {
+	return e.Succeeded().BakeStart(fixture.Noon.Add(-8 * 24 * time.Hour)).BakeEnd(fixture.Noon)
+}
+
+func TestYoungReleaseIsConfirmed(t *testing.T) {
+	s := open(t, append(rollouts("staging", "prod"), staging().Obj(), prod().After("staging").Obj())...)
+	s.promotes("staging", baked("1.0.0"))
+	s.reconcile("staging", "prod")
+	s.writes()
+	for range 60 {
+		s.Pass(time.Minute)
+		s.reconcile("staging", "prod")
+	}
+	s.Expect(s.writes()).To(HaveLen(4), "staging confirms it twice, and prod reads that")
+	s.Expect(s.environment("staging").Status.Releases[0].Soaked.Duration).To(Equal(40 * time.Minute))
 }
 
 // kuberiksInfo has exactly the fields that other clients of this API know.
@@ -260,11 +279,12 @@ func TestSinceWhenAnUpstreamSaysSomething(t *testing.T) {
 	s.reconcile("staging", "prod")
 	s.Expect(verified()).To(Equal(2*time.Second), "it is rounded up, so that no soak is shorter")
 
-	s.Pass(time.Hour)
+	s.Pass(time.Minute)
 	s.restart()
 	s.reconcile("staging", "prod")
 	s.Expect(verified()).To(Equal(2 * time.Second))
 
+	s.Pass(59 * time.Minute)
 	s.Expect(s.Delete(s.Ctx, s.environment("staging"))).To(Succeed())
 	s.reconcile("prod")
 	s.Expect(verified()).To(Equal(2 * time.Second))

@@ -73,9 +73,18 @@ func (s *testEnv) reconcile(names ...string) {
 	for _, name := range names {
 		result, err := s.reconciler.Reconcile(s.Ctx, ctrl.Request{NamespacedName: s.Key(name)})
 		s.Expect(err).NotTo(HaveOccurred())
-		s.Expect(result).To(BeZero(), "nothing here depends on time alone")
+		s.Expect(result).To(Equal(renewalOf(s.environment(name), s.Clock.Now())), "only the confirmation of a release depends on time")
 		s.CheckConditions(s.environment(name))
 	}
+}
+
+// renewalOf returns when the next pass must be because the current release is to be
+// confirmed.
+func renewalOf(e *environmentsv1.Environment, now time.Time) ctrl.Result {
+	if due := environment.RenewalAt(e.Status.Releases); due.After(now) {
+		return ctrl.Result{RequeueAfter: due.Sub(now)}
+	}
+	return ctrl.Result{}
 }
 
 func (s *testEnv) environment(name string) *environmentsv1.Environment {

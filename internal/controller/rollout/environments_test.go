@@ -178,21 +178,43 @@ func TestStagingWithoutTargetsProvesNothing(t *testing.T) {
 
 func TestSoakEndsAtItsTime(t *testing.T) {
 	s := openEnvironments(t, fixture.MakeEnvironment("prod").After("staging", fixture.Soak(2*time.Hour)))
-	s.stagingHas(there("1.1.0").Succeeded().BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(30 * time.Minute)))
 	s.Pass(30 * time.Minute)
+	s.stagingHas(there("1.1.0").Succeeded().BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(30 * time.Minute)))
 	s.knows("1.1.0")
 	s.held(environmentsv1.UpstreamSoakingReason, "soaks in staging for 2h0m0s")
 	s.prodHasSeen()
 	s.held(environmentsv1.UpstreamSoakingReason, "soaks in staging for 2h0m0s, until 2026-03-02T14:00:00Z")
-	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: 90 * time.Minute}))
+	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: time.Hour}), "something must be heard by then")
+	s.Pass(30 * time.Minute)
+	s.stagingIsRecorded()
+	s.prodHasSeen()
+	s.held(environmentsv1.UpstreamSoakingReason, "soaks in staging for 2h0m0s, until 2026-03-02T14:00:00Z")
+	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: time.Hour}))
 
-	s.Pass(90*time.Minute - 2*time.Second)
+	s.Pass(time.Hour - 2*time.Second)
 	s.restart()
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.0.0"))
 	s.Pass(2 * time.Second)
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"))
+}
+
+func TestSoakStandsStillWhileNothingIsHeard(t *testing.T) {
+	s := openEnvironments(t, fixture.MakeEnvironment("prod").After("staging", fixture.Soak(2*time.Hour)))
+	s.Pass(30 * time.Minute)
+	s.stagingHas(there("1.1.0").Succeeded().BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(30 * time.Minute)))
+	s.knows("1.1.0")
+	s.prodHasSeen()
+	silent := "soaks in staging for 2h0m0s; nothing was heard of staging since 2026-03-02T12:30:00Z"
+	for _, later := range []time.Duration{time.Hour, 12 * time.Hour} {
+		s.Pass(later)
+		s.restart()
+		s.held(environmentsv1.UpstreamPendingReason, silent)
+	}
+	s.stagingIsRecorded() // its controller was away: only 30 minutes count
+	s.prodHasSeen()
+	s.held(environmentsv1.UpstreamSoakingReason, "soaks in staging for 2h0m0s, until 2026-03-03T03:00:00Z")
 }
 
 // Between the cache and the API server lies whatever upstream did last.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
 
@@ -30,6 +31,8 @@ type pace struct {
 	next time.Time
 	// since is when the wait began, or something new was read, or expected.
 	since time.Time
+	// read is when something new was read.
+	read time.Time
 	// pause is the last regular pause.
 	pause time.Duration
 	// late counts the looks since the bake of the upstream should have ended.
@@ -69,7 +72,7 @@ func doubled(times int, longest time.Duration) time.Duration {
 // end sets when to look next, after a look that ended now.
 func (p *pace) end(now time.Time, o outcome) {
 	if o.isNew {
-		p.since = now
+		p.since, p.read = now, now
 	}
 	p.next = now.Add(p.after(now, o))
 }
@@ -77,7 +80,11 @@ func (p *pace) end(now time.Time, o outcome) {
 func (p *pace) after(now time.Time, o outcome) time.Duration {
 	if o.report != nil {
 		p.failures = 0
-		return p.expected(now, endOfBake(*o.report), o.interval)
+		pause := p.expected(now, endOfBake(*o.report), o.interval)
+		if next := renewal(*o.report); next > 0 && p.read.Add(next).After(now) {
+			pause = min(pause, p.read.Add(next).Sub(now))
+		}
+		return pause
 	}
 	p.failures++
 	p.late = 0
@@ -112,6 +119,15 @@ func (p *pace) regular(now time.Time, interval time.Duration) time.Duration {
 	}
 	p.pause = min(max(2*p.pause, interval), longest)
 	return p.pause
+}
+
+// renewal returns how long after a report the next one is expected, with which its cluster
+// confirms that the current release is still healthy; zero if none is announced.
+func renewal(r report.Report) time.Duration {
+	if current := environment.Current(r.Releases); current != nil && current.RenewAfter != nil {
+		return current.RenewAfter.Duration + leastPause
+	}
+	return 0
 }
 
 // endOfBake returns when the bake of a release ends; zero if none bakes.

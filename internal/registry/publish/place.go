@@ -56,6 +56,9 @@ func says(stored, own report.Report) bool {
 			}
 		case had.Soaked != nil:
 			had.HealthySince = &metav1.Time{Time: stored.Created.Add(-had.Soaked.Duration)}
+			if has.RenewedTime != nil && !stored.Created.Before(has.RenewedTime) {
+				had.RenewedTime = has.RenewedTime // it was made after that
+			}
 		}
 	}
 	return stored.Digest() == own.Digest()
