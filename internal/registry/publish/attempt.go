@@ -30,6 +30,8 @@ type outcome struct {
 	// the number of the own report there; 0 if there was none.
 	looked   bool
 	sequence int64
+	// manifest is the digest of what is in the place now; empty if it is not known.
+	manifest string
 
 	problem *promotion.Problem
 	after   time.Duration // do not try again before that
@@ -74,9 +76,14 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{}.failed("the report cannot be published", err)
 	}
-	w := write{Publisher: p, content: s.wanted.content, reference: s.reference(), last: s.lastSequence()}
-	if w.content.ClusterUID = uid; !s.forced && s.published().Digest == w.content.Digest() {
+	w := write{Publisher: p, content: s.wanted.content, reference: s.reference(), last: s.lastSequence(), forced: s.forced}
+	w.content.ClusterUID = uid
+	same := s.published().Digest == w.content.Digest()
+	if !s.forced && !s.comparing && same {
 		return outcome{}
+	}
+	if s.seen == w.reference && same {
+		w.known = s.manifest
 	}
 	var problem *promotion.Problem
 	w.key, problem, err = p.signer(ctx)
@@ -90,7 +97,7 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{}.failed("the report cannot be published", err)
 	}
-	return w.do(ctx, s.seen == w.reference)
+	return w.do(ctx, s.seen == w.reference && !(s.comparing && !s.forced))
 }
 
 func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *promotion.Problem, error) {
@@ -108,13 +115,17 @@ type write struct {
 	place     registry.Place
 	reference string
 	last      int64 // the highest number before
+	// known is the digest of the report that this process has left in the place, if that still
+	// says what is wanted.
+	known  string
+	forced bool
 }
 
 // do looks at the place before the first write to it.
 func (w write) do(ctx context.Context, seen bool) outcome {
 	o := outcome{requested: true}
 	if !seen {
-		if o = w.look(ctx); o.problem != nil || o.stored != nil {
+		if o = w.look(ctx); o.problem != nil || o.stored != nil || o.manifest != "" && o.manifest == w.known {
 			return o
 		}
 	}
@@ -123,7 +134,8 @@ func (w write) do(ctx context.Context, seen bool) outcome {
 	if err != nil {
 		return o.has(&promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: "the report cannot be signed: " + err.Error()})
 	}
-	if _, err := w.push(ctx, w.place, envelope, ""); err != nil {
+	if o.manifest, err = w.push(ctx, w.place, envelope, ""); err != nil {
+		o.manifest = ""
 		return o.failed("the report cannot be stored in "+w.reference, err)
 	}
 	o.stored = w.status(r)
@@ -141,11 +153,16 @@ func (w write) status(r report.Report) *environmentsv1.ReportStatus {
 // there, that is the outcome. What cannot be read as a report is overwritten.
 func (w write) look(ctx context.Context) outcome {
 	o := outcome{requested: true}
-	found, err := w.pull(ctx, w.place, "")
+	found, err := w.pull(ctx, w.place, w.known)
 	if err != nil && !errors.Is(err, registry.ErrNotFound) && !errors.Is(err, registry.ErrNotReport) {
 		return o.failed("the report cannot be stored, because "+w.reference+" cannot be read", err)
 	}
-	if o.looked = true; errors.Is(err, registry.ErrNotFound) {
+	o.looked = true
+	switch {
+	case errors.Is(err, registry.ErrNotFound):
+		return o
+	case err == nil && w.known != "" && found.Digest == w.known:
+		o.manifest = found.Digest
 		return o
 	}
 	claim, refusal := report.Peek(found.Envelope)
@@ -157,19 +174,19 @@ func (w write) look(ctx context.Context) outcome {
 		o.looked = false // it may be deleted
 		return o.has(taken(w.reference, claim, w.content))
 	}
-	return w.compare(o, found.Envelope, claim)
+	return w.compare(o, found, claim)
 }
 
 // compare takes over the number of the own report, and the report itself if it says the
 // same. If it was signed with an earlier key, it is stored again with the present one.
-func (w write) compare(o outcome, envelope []byte, claim report.Claim) outcome {
-	own, err := report.Verify(envelope, w.key.Trusted(), report.Expected{Source: claim.Source})
+func (w write) compare(o outcome, found registry.Stored, claim report.Claim) outcome {
+	own, err := report.Verify(found.Envelope, w.key.Trusted(), report.Expected{Source: claim.Source})
 	if err != nil {
 		return o
 	}
 	o.sequence = own.Sequence
 	if says(own, w.content) {
-		o.stored = w.status(own)
+		o.stored, o.manifest = w.status(own), found.Digest
 	}
 	return o
 }

@@ -173,6 +173,8 @@ func (p *Publisher) plan(key types.NamespacedName, s *subject) {
 		p.queue.AddAfter(key, s.due().Sub(p.clock.Now()))
 	case !p.attempted[key]:
 		s.problem, s.wanted = nil, nil
+		s.plansComparison(p.clock.Now())
+		p.queue.AddAfter(key, s.compare.Sub(p.clock.Now()))
 	}
 }
 

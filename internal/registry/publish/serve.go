@@ -60,6 +60,7 @@ func (p *Publisher) begin(key types.NamespacedName) (subject, bool) {
 	defer p.mu.Unlock()
 	s := p.subjects[key]
 	if s == nil || s.wanted == nil || s.isStored() {
+		p.remind(key, s)
 		return subject{}, false
 	}
 	if wait := s.due().Sub(p.clock.Now()); wait > 0 {
@@ -68,6 +69,15 @@ func (p *Publisher) begin(key types.NamespacedName) (subject, bool) {
 	}
 	p.attempted[key] = true
 	return *s, true
+}
+
+// remind wakes an Environment whose place is to be compared: what it says is kept by its
+// reconciler.
+func (p *Publisher) remind(key types.NamespacedName, s *subject) {
+	if s != nil && s.wanted == nil && !s.compare.IsZero() && !p.clock.Now().Before(s.compare) {
+		s.comparing = true
+		p.wake(key)
+	}
 }
 
 // end records how an attempt ended. If the Environment says something else by now, there

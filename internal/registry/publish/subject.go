@@ -3,6 +3,7 @@
 package publish
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -43,6 +44,13 @@ type subject struct {
 	// forced is true if somebody has asked for the report to be stored again, although it
 	// says the same: it is then signed with the present key.
 	forced bool
+
+	// manifest is the digest of the report that this process has stored in the place, or found
+	// there; empty if it does not know. compare is when the place is looked at next, and
+	// comparing is set from then on until that was done.
+	manifest  string
+	compare   time.Time
+	comparing bool
 
 	problem  *promotion.Problem
 	failures int
@@ -99,7 +107,7 @@ func isAsked(e *environmentsv1.Environment) bool {
 }
 
 func (s *subject) isStored() bool {
-	return !s.forced && s.digest != "" && s.published().Digest == s.digest
+	return !s.forced && !s.comparing && s.digest != "" && s.published().Digest == s.digest
 }
 
 // lastSequence returns the highest number that a report of this Environment is known to
@@ -144,12 +152,43 @@ func (s *subject) conclude(began *subject, o outcome, now time.Time) {
 	if o.stored != nil {
 		s.stored = o.stored
 	}
+	if o.manifest != "" {
+		s.manifest = o.manifest
+	}
 	switch {
 	case o.problem == nil:
+		if o.requested {
+			s.compare, s.comparing = now.Add(comparePause()), false
+		}
 		s.forced = s.forced && !began.forced
 		s.problem, s.failures, s.retry = nil, 0, time.Time{}
 	case s.version == began.version:
 		s.fail(o, now)
+		if began.comparing && !o.looked && o.problem.Reason == environmentsv1.PublishFailedReason {
+			s.problem = began.problem // the report is stored, as far as it is known
+		}
+	}
+}
+
+// The place is compared with what was stored there at some time soon after the start, and
+// about once an hour. What the status says and what the registry has may part: after one of
+// them was restored, by a rule that deletes tags, or by a write that came late.
+const (
+	firstCompare   = 10 * time.Minute
+	compareEvery   = time.Hour
+	longestCompare = compareEvery + compareEvery/5
+)
+
+// comparePause returns an hour, give or take a fifth: Environments that were published
+// together are not all compared at once.
+func comparePause() time.Duration {
+	return compareEvery - compareEvery/5 + rand.N(2*compareEvery/5) //nolint:gosec // no secret
+}
+
+// plansComparison sets when the place is compared first in this process.
+func (s *subject) plansComparison(now time.Time) {
+	if s.compare.IsZero() {
+		s.compare = now.Add(rand.N(firstCompare)) //nolint:gosec // no secret
 	}
 }
 
