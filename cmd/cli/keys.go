@@ -153,6 +153,9 @@ func (k *creatingKeys) place(ctx context.Context) (cluster, keyPlace, error) {
 // publicEntry returns the key of a Secret for a public key. A second private key must not have
 // that of the first one: both are trusted while one replaces the other.
 func publicEntry(clusterName, secret string) (string, error) {
+	if !report.IsCluster(clusterName) {
+		return "", fmt.Errorf("%q cannot be the name of a cluster: it has letters, digits, \"-\" and \"_\", and is not \"any\"", clusterName)
+	}
 	entry := clusterName + report.TrustedSuffix
 	if secret != signingSecret {
 		entry = clusterName + "." + secret + report.TrustedSuffix

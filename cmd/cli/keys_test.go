@@ -138,7 +138,7 @@ func TestKeysCreateSaysWhatIsMissing(t *testing.T) {
 		"the cluster": {nil, "✗ the controller has no --cluster-name yet: say how reports are to call this cluster, with --cluster-name\n"},
 		"a file":      {[]string{"--cluster-name=a", "--export"}, "✗ say which new file gets the public key, with --public: the output gets the private key\n"},
 		"algorithm":   {[]string{"--cluster-name=a", "--algorithm=rsa"}, "✗ --algorithm: the algorithm is ed25519 or ecdsa, not \"rsa\"\n"},
-		"name":        {[]string{"--cluster-name=a/b"}, "✗ \"a/b.pub\" cannot be a key of a Secret: "},
+		"name":        {[]string{"--cluster-name=a/b"}, "✗ \"a/b\" cannot be the name of a cluster: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newInMemory(t, controllerWith(fixture.Namespace))

@@ -91,7 +91,7 @@ func TestDoctorChecksWhatReportsNeed(t *testing.T) {
 	}{
 		"no Environment of type oci": {nil, []client.Object{exchanged("staging", "", nil)}, false, nil},
 		"everything is there": {append(signs, trusts...), []client.Object{
-			staging, production, secretWith("signer", map[string][]byte{"identity.key": private}), secretWith("keys", map[string][]byte{"a.pub": public}),
+			staging, production, secretWith("signer", map[string][]byte{"identity.key": private}), secretWith("keys", map[string][]byte{"staging-eu.pub": public}),
 		}, false, nil},
 		"no flags": {nil, []client.Object{staging, production}, false, []string{
 			"✗ D205  Deployment shop-prod/rollout-controller: Environment shop-prod/staging has a report to write, and the controller has no --cluster-name or no --signing-key-secret",
@@ -111,7 +111,7 @@ func TestDoctorChecksWhatReportsNeed(t *testing.T) {
 		}},
 		"keys that cannot be used": {append(signs, trusts...), []client.Object{
 			staging, exchanged("production", "", verifiedBy("own")),
-			secretWith("signer", map[string][]byte{"identity.key": public}), secretWith("own", map[string][]byte{"a.pub": public, "b.pub": []byte("x")}),
+			secretWith("signer", map[string][]byte{"identity.key": public}), secretWith("own", map[string][]byte{"staging-eu.pub": public, "b.pub": []byte("x")}),
 		}, false, []string{
 			"✗ D206  Secret shop-prod/own: the keys of spec.backend.verify of Environment shop-prod/production cannot be used: read b.pub of Secret own: it is not a PUBLIC KEY in PEM",
 			"    ► add the public key that another cluster prints: kubectl rollouts keys public",

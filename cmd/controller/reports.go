@@ -5,7 +5,6 @@ package main
 import (
 	"flag"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
+	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
 
 // reportOptions say how environments report to other clusters, and read their reports.
@@ -32,14 +32,11 @@ func (o *reportOptions) bind(flags *flag.FlagSet) {
 	flags.IntVar(&o.burst, "registry-burst", 20, "The most such requests at once, with --registry-qps.")
 }
 
-// longestClusterName is the length that an Environment can name.
-const longestClusterName = 253
-
 func (o *options) completeReports(*flag.FlagSet) error {
 	r := o.reports
 	switch {
-	case len(r.clusterName) > longestClusterName, strings.ContainsAny(r.clusterName, " \t\r\n/"):
-		return fmt.Errorf("--cluster-name: give a name of at most %d characters, without spaces and slashes", longestClusterName)
+	case r.clusterName != "" && !report.IsCluster(r.clusterName):
+		return fmt.Errorf(`--cluster-name: give a name of letters, digits, "-" and "_", of at most 253 characters, and not "any"`)
 	case r.signingKey != "" && r.clusterName == "":
 		return fmt.Errorf("--signing-key-secret needs --cluster-name, which says whose reports it signs")
 	case (r.signingKey != "" || r.trustedKeys != "") && o.namespace == "":

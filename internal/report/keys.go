@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -26,6 +27,13 @@ const (
 	// suffix is that of the keys in a Secret that hold public keys, as in the Secrets that
 	// Flux verifies signatures with.
 	suffix = ".pub"
+	// separator is between the name of a cluster and the rest of the name of a key. No
+	// cluster has it in its name.
+	separator = "."
+	// anyCluster is in the place of the name of a cluster where a key may sign for all.
+	anyCluster = "any"
+	// longestCluster is the length of the longest name of a cluster.
+	longestCluster = 253
 	// mostKeys is how many keys a Secret may have: one for each cluster, and a second one
 	// while it is replaced.
 	mostKeys = 64
@@ -90,7 +98,7 @@ func (k SigningKey) GoString() string { return k.id }
 func (k SigningKey) Trusted() TrustedKeys {
 	keys := TrustedKeys{name: "this cluster"}
 	if k.private != nil {
-		keys.keys = []publicKey{{key: k.private.Public(), id: k.id}}
+		keys.keys = []publicKey{{key: k.private.Public(), id: k.id, names: []string{anyCluster}}}
 	}
 	return keys
 }
@@ -119,7 +127,7 @@ func ParseTrustedKeys(name string, data map[string][]byte) (TrustedKeys, error) 
 	}
 	switch {
 	case len(trusted.keys) == 0:
-		return TrustedKeys{}, fmt.Errorf("%s has no public key: add one in PEM as NAME%s", name, suffix)
+		return TrustedKeys{}, fmt.Errorf("%s has no public key: add one in PEM as CLUSTER%s", name, suffix)
 	case len(trusted.keys) > mostKeys:
 		return TrustedKeys{}, fmt.Errorf("%s has %d public keys, and only %d are read", name, len(trusted.keys), mostKeys)
 	}
@@ -135,14 +143,19 @@ func (k *TrustedKeys) add(key publicKey, name string) {
 	k.keys[at].names = append(k.keys[at].names, name)
 }
 
-// For returns the keys that may sign what a cluster says. If there are keys with the name
-// of the cluster, alone or with a dot and more after it, these are the only ones: no other
-// cluster can speak for it then. Otherwise, each key may.
+// IsCluster reports whether a cluster can have a name: letters, digits, "-" and "_". It is
+// the beginning of the names of the cluster's keys.
+func IsCluster(name string) bool {
+	return len(name) <= longestCluster && name != anyCluster && clusterName.MatchString(name)
+}
+
+var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// For returns the keys that may sign what a cluster says: those with its name, alone or with
+// a dot and more after it, and those that may sign for any cluster. There are no others, so
+// to remove a key never lets another one sign instead.
 func (k TrustedKeys) For(cluster string) TrustedKeys {
 	its := slices.DeleteFunc(slices.Clone(k.keys), func(key publicKey) bool { return !key.isNamed(cluster) })
-	if len(its) == 0 {
-		return k
-	}
 	return TrustedKeys{name: fmt.Sprintf("%s for cluster %s", k.name, cluster), keys: its}
 }
 
@@ -174,9 +187,12 @@ type publicKey struct {
 	names []string
 }
 
-// isNamed reports whether a key has the name of a cluster.
+// isNamed reports whether a key has the name of a cluster, or that of any.
 func (k publicKey) isNamed(cluster string) bool {
-	return slices.ContainsFunc(k.names, func(name string) bool { return name == cluster || strings.HasPrefix(name, cluster+".") })
+	return slices.ContainsFunc(k.names, func(name string) bool {
+		owner, _, _ := strings.Cut(name, separator)
+		return owner == cluster || owner == anyCluster
+	})
 }
 
 func parsePublicKey(text []byte) (publicKey, error) {

@@ -84,9 +84,9 @@ func trust(tb testing.TB, data map[string][]byte) report.TrustedKeys {
 // TestKeyIsReplaced trusts the old and the new key of a cluster at once.
 func TestKeyIsReplaced(t *testing.T) {
 	byOld, byNew := sign(t, everything(), ed25519Key(t, 1)), sign(t, everything(), ed25519Key(t, 2))
-	before := map[string][]byte{"staging.pub": publicPEM(t, private(1))}
-	meanwhile := map[string][]byte{"staging.pub": publicPEM(t, private(1)), "staging-2.pub": publicPEM(t, private(2)), "notes.txt": []byte("x")}
-	after := map[string][]byte{"staging-2.pub": publicPEM(t, private(2)), "the-same.pub": publicPEM(t, private(2))}
+	before := map[string][]byte{"staging-eu.pub": publicPEM(t, private(1))}
+	meanwhile := map[string][]byte{"staging-eu.pub": publicPEM(t, private(1)), "staging-eu.2.pub": publicPEM(t, private(2)), "notes.txt": []byte("x")}
+	after := map[string][]byte{"staging-eu.2.pub": publicPEM(t, private(2)), "staging-us.pub": publicPEM(t, private(2))}
 	for _, test := range []struct {
 		name     string
 		trusted  map[string][]byte
@@ -110,13 +110,17 @@ func TestKeyThatIsNamedAfterAClusterSpeaksForItAlone(t *testing.T) {
 		data map[string][]byte
 		want map[string]string // why the report of staging-eu by that key is refused
 	}{
-		"its own": {
+		"its own, and that of any": {
 			map[string][]byte{"staging-eu.pub": key["eu"], "staging-us.pub": key["us"], "any.pub": key["any"]},
-			map[string]string{"eu": "", "us": "no key of promotion-keys for cluster staging-eu signed it", "any": "no key of promotion-keys for cluster staging-eu signed it"},
+			map[string]string{"eu": "", "us": "no key of promotion-keys for cluster staging-eu signed it", "any": ""},
 		},
 		"two of its own": {
-			map[string][]byte{"staging-eu.pub": key["eu"], "staging-eu.second.pub": key["us"], "any.pub": key["any"]},
-			map[string]string{"eu": "", "us": "", "any": "no key of promotion-keys for cluster staging-eu signed it"},
+			map[string][]byte{"staging-eu.pub": key["eu"], "staging-eu.second.pub": key["us"], "any.other.pub": key["any"]},
+			map[string]string{"eu": "", "us": "", "any": ""},
+		},
+		"its own was removed": {
+			map[string][]byte{"staging-us.pub": key["us"]},
+			map[string]string{"eu": "no key of promotion-keys for cluster staging-eu signed it", "us": "no key of promotion-keys for cluster staging-eu signed it"},
 		},
 		"one for two clusters": {
 			map[string][]byte{"staging-eu.pub": key["eu"], "staging-us.pub": key["eu"]},
@@ -124,7 +128,7 @@ func TestKeyThatIsNamedAfterAClusterSpeaksForItAlone(t *testing.T) {
 		},
 		"none has its name": {
 			map[string][]byte{"staging.pub": key["eu"], "staging-eu-2.pub": key["us"]},
-			map[string]string{"eu": "", "us": "", "any": "no key of promotion-keys signed it"},
+			map[string]string{"eu": "no key of promotion-keys for cluster staging-eu signed it", "us": "no key of promotion-keys for cluster staging-eu signed it"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,8 +170,8 @@ func TestParseTrustedKeysSaysWhichKeyIsWrong(t *testing.T) {
 		data map[string][]byte
 		want string
 	}{
-		"no key":        {nil, "promotion-keys has no public key: add one in PEM as NAME.pub"},
-		"another name":  {map[string][]byte{"key.pem": good}, "promotion-keys has no public key: add one in PEM as NAME.pub"},
+		"no key":        {nil, "promotion-keys has no public key: add one in PEM as CLUSTER.pub"},
+		"another name":  {map[string][]byte{"key.pem": good}, "promotion-keys has no public key: add one in PEM as CLUSTER.pub"},
 		"too many":      {many, "promotion-keys has 65 public keys, and only 64 are read"},
 		"not in PEM":    {one([]byte("ssh-ed25519 AAAA")), "read b.pub of promotion-keys: it is not a PUBLIC KEY in PEM"},
 		"empty":         {one(nil), "read b.pub of promotion-keys: it is not a PUBLIC KEY in PEM"},

@@ -114,22 +114,22 @@ func TestVerifyRefuses(t *testing.T) {
 		"many signatures": {
 			changed(t, many), nil, report.Untrusted, "it has 10 signatures, and only 8 are read",
 		},
-		"another key": {sign(t, everything(), ed25519Key(t, 3)), nil, report.Untrusted, "no key of promotion-keys signed it"},
+		"another key": {sign(t, everything(), ed25519Key(t, 3)), nil, report.Untrusted, "no key of promotion-keys for cluster staging-eu signed it"},
 		"another key by the name of a trusted one": {
 			changed(t, func(e *dsse.Envelope) {
 				var other dsse.Envelope
 				_ = json.Unmarshal(sign(t, everything(), ed25519Key(t, 3)), &other)
 				e.Signatures[0].Sig = other.Signatures[0].Sig
-			}), nil, report.Untrusted, "no key of promotion-keys signed it",
+			}), nil, report.Untrusted, "no key of promotion-keys for cluster staging-eu signed it",
 		},
 		"changed afterwards": {
-			changed(t, func(e *dsse.Envelope) { e.Payload = "e30=" }), nil, report.Untrusted, "no key of promotion-keys signed it",
+			changed(t, func(e *dsse.Envelope) { e.Payload = "e30=" }), nil, report.Untrusted, "no key of promotion-keys for cluster staging-eu signed it",
 		},
 		"no base64": {
-			changed(t, func(e *dsse.Envelope) { e.Payload = "?" }), nil, report.Untrusted, "no key of promotion-keys signed it",
+			changed(t, func(e *dsse.Envelope) { e.Payload = "?" }), nil, report.Untrusted, "no key of promotion-keys for cluster staging-eu signed it",
 		},
 		"a signature that is none": {
-			changed(t, func(e *dsse.Envelope) { e.Signatures[0].Sig = "" }), nil, report.Untrusted, "no key of promotion-keys signed it",
+			changed(t, func(e *dsse.Envelope) { e.Signatures[0].Sig = "" }), nil, report.Untrusted, "no key of promotion-keys for cluster staging-eu signed it",
 		},
 		"no Statement":          {seal(t, inToto, []byte(`[]`), ed25519Key(t, 1)), nil, report.Unreadable, "it is not an in-toto Statement"},
 		"an older Statement":    {written(t, "Statement/v1", "Statement/v0.1"), nil, report.Unreadable, `it is of type "https://in-toto.io/Statement/v0.1", not https://in-toto.io/Statement/v1`},
@@ -201,7 +201,7 @@ func TestVerifyRefuses(t *testing.T) {
 			if test.expected == nil {
 				test.expected = func(*report.Expected) {}
 			}
-			keys := trust(t, map[string][]byte{"staging.pub": publicPEM(t, private(1)), "qa.pub": publicPEM(t, private(2))})
+			keys := trust(t, map[string][]byte{"any.pub": publicPEM(t, private(1)), "qa.pub": publicPEM(t, private(2))})
 			got, err := report.Verify(test.envelope, keys, expecting(test.expected))
 			diff(t, report.Report{}, got)
 			var refusal *report.Refusal

@@ -151,6 +151,7 @@ type Upstream struct {
 	// controller there. It is required together with repository.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern="^[A-Za-z0-9_-]+$"
 	// +optional
 	Cluster string `json:"cluster,omitempty"`
 
@@ -336,7 +337,8 @@ type Backend struct {
 // Verification says which keys are trusted.
 type Verification struct {
 	// secretRef names a Secret in the namespace of the Environment. Each of its values whose
-	// key ends with .pub is a trusted public key, in the PEM format.
+	// key ends with .pub is a trusted public key, in the PEM format. It may sign for the cluster
+	// whose name the key of the Secret begins with, up to the first dot.
 	// +required
 	SecretRef rolloutsv1.LocalObjectReference `json:"secretRef"`
 }

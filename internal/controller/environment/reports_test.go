@@ -78,7 +78,7 @@ func (s *clusters) key(t *testing.T, private, public string) {
 	trusted, err := key.PublicPEM()
 	s.Expect(err).NotTo(HaveOccurred())
 	s.store(private, map[string][]byte{"identity.key": secret})
-	s.store(public, map[string][]byte{"staging.pub": trusted})
+	s.store(public, map[string][]byte{"any.pub": trusted})
 }
 
 func (s *clusters) store(name string, data map[string][]byte) {
@@ -281,7 +281,7 @@ func TestReportThatIsNotTrusted(t *testing.T) {
 	s.Expect(err).NotTo(HaveOccurred())
 	public, err := key.PublicPEM()
 	s.Expect(err).NotTo(HaveOccurred())
-	s.store("trusted-keys", map[string][]byte{"staging.pub": public})
+	s.store("trusted-keys", map[string][]byte{"any.pub": public})
 	s.reads("1.0.0")
 	s.Expect(s.ready("prod").Reason).To(Equal(environmentsv1.SucceededReason))
 }

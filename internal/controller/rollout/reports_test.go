@@ -72,7 +72,7 @@ func openReported(t *testing.T) *reported {
 	s.Expect(err).NotTo(HaveOccurred())
 	public, err := s.key.PublicPEM()
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "trusted-keys"}, Data: map[string][]byte{"staging.pub": public}})
+	s.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "trusted-keys"}, Data: map[string][]byte{"any.pub": public}})
 	reader, err := registry.NewReader(s.WithWatch, s.WithWatch)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.in = registry.NewReports(reader)

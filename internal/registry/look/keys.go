@@ -44,7 +44,7 @@ func (s keySecret) read(ctx context.Context, secrets client.Reader) (report.Trus
 	err := secrets.Get(ctx, s.NamespacedName, secret)
 	switch {
 	case apierrors.IsNotFound(err):
-		return report.TrustedKeys{}, noKeys("Secret %s of %s does not exist: create it, with the public keys of other clusters in PEM as NAME.pub",
+		return report.TrustedKeys{}, noKeys("Secret %s of %s does not exist: create it, with the public keys of other clusters in PEM as CLUSTER.pub",
 			s.NamespacedName, s.field), nil
 	case apierrors.IsForbidden(err):
 		return report.TrustedKeys{}, noKeys("Secret %s of %s cannot be read: bind the ClusterRole rollout-controller-registry-credentials-role "+

@@ -41,11 +41,11 @@ func TestTrustedKeysOfAnEnvironment(t *testing.T) {
 	}{
 		"its own":                     {[]client.Object{own, forAll}, "keys", trustedSecret, nil, "keys"},
 		"those of the controller":     {[]client.Object{own, forAll}, "", trustedSecret, nil, "promotion-keys"},
-		"not those of the controller": {[]client.Object{forAll}, "keys", trustedSecret, nil, "Secret shop-prod/keys of spec.backend.verify does not exist: create it, with the public keys of other clusters in PEM as NAME.pub"},
+		"not those of the controller": {[]client.Object{forAll}, "keys", trustedSecret, nil, "Secret shop-prod/keys of spec.backend.verify does not exist: create it, with the public keys of other clusters in PEM as CLUSTER.pub"},
 		"none named":                  {nil, "", types.NamespacedName{}, nil, "no keys are trusted: name a Secret with public keys in spec.backend.verify, or start the controller with --trusted-keys-secret"},
-		"missing":                     {nil, "", trustedSecret, nil, "Secret controller/promotion-keys of --trusted-keys-secret does not exist: create it, with the public keys of other clusters in PEM as NAME.pub"},
+		"missing":                     {nil, "", trustedSecret, nil, "Secret controller/promotion-keys of --trusted-keys-secret does not exist: create it, with the public keys of other clusters in PEM as CLUSTER.pub"},
 		"forbidden":                   {nil, "keys", trustedSecret, forbidden, "Secret shop-prod/keys of spec.backend.verify cannot be read: bind the ClusterRole rollout-controller-registry-credentials-role to the controller in that namespace"},
-		"no key":                      {[]client.Object{keysIn(fixture.Namespace, "keys", "a.pem", one)}, "keys", trustedSecret, nil, "there are no trusted keys: Secret shop-prod/keys has no public key: add one in PEM as NAME.pub"},
+		"no key":                      {[]client.Object{keysIn(fixture.Namespace, "keys", "a.pem", one)}, "keys", trustedSecret, nil, "there are no trusted keys: Secret shop-prod/keys has no public key: add one in PEM as CLUSTER.pub"},
 		"broken":                      {[]client.Object{keysIn(fixture.Namespace, "keys", "a.pub", []byte("x"))}, "keys", trustedSecret, nil, "there are no trusted keys: read a.pub of Secret shop-prod/keys: it is not a PUBLIC KEY in PEM"},
 		"unknown":                     {nil, "keys", trustedSecret, errAway, ""},
 	} {

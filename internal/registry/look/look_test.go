@@ -54,8 +54,8 @@ func TestProblemsOfAnUpstream(t *testing.T) {
 		"not signed": {func(b *bus) { changed(b, func(e *dsse.Envelope) { e.Signatures = nil }) }, complaint{untrusted,
 			"what staging says cannot be verified: it is not signed: find out who writes to <place>"}},
 		"signed by another key": {func(b *bus) { b.trust(2); b.publish(said(1)) }, complaint{untrusted,
-			"what staging says cannot be verified: no key of Secret controller/promotion-keys signed it: " +
-				"add the public key of cluster staging-eu as staging-eu.NAME.pub, or find out who else writes to <place>"}},
+			"what staging says cannot be verified: no key of Secret controller/promotion-keys for cluster staging-eu signed it: " +
+				"add the public key of cluster staging-eu as staging-eu.pub, or find out who else writes to <place>"}},
 		"of another cluster": {func(b *bus) { r := said(1); r.Cluster = "staging-us"; b.publish(r) }, complaint{untrusted,
 			`what staging says cannot be verified: it is about cluster "staging-us", not "staging-eu": correct spec.upstreams, or find out who writes to <place>`}},
 		"of another Rollout": {func(b *bus) { r := said(1); r.Rollout = "api"; b.publish(r) }, complaint{untrusted,
@@ -67,7 +67,7 @@ func TestProblemsOfAnUpstream(t *testing.T) {
 		"not an envelope": {func(b *bus) { b.store([]byte("<html>")) }, complaint{unreadable,
 			"the report of staging cannot be read: it is not a signed envelope"}},
 		"no trusted keys": {func(b *bus) { b.trust() }, complaint{environmentsv1.NoTrustedKeysReason,
-			"there are no trusted keys: Secret controller/promotion-keys has no public key: add one in PEM as NAME.pub"}},
+			"there are no trusted keys: Secret controller/promotion-keys has no public key: add one in PEM as CLUSTER.pub"}},
 		"after each other": {func(b *bus) {
 			r := said(1)
 			r.Upstreams = []environmentsv1.Relationship{{Environment: "prod", Type: environmentsv1.After}}

@@ -93,7 +93,7 @@ func openBus(t *testing.T, objects ...client.Object) *bus {
 	scheme := runtime.NewScheme()
 	b.Expect(errors.Join(environmentsv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), corev1.AddToScheme(scheme), imagev1.AddToScheme(scheme))).To(Succeed())
 	b.cluster = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&environmentsv1.Environment{}).WithObjects(append(objects,
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: trustedSecret.Namespace, Name: trustedSecret.Name}, Data: map[string][]byte{"staging-eu.pub": public}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: trustedSecret.Namespace, Name: trustedSecret.Name}, Data: map[string][]byte{"staging-eu.pub": public, "staging-us.pub": public}},
 		b.prod().Obj())...).Build()
 	reader, err := registry.NewReader(b.cluster, b.cluster)
 	b.Expect(err).NotTo(HaveOccurred())
@@ -169,7 +169,7 @@ func (b *bus) trust(numbers ...byte) {
 	secret.Data = map[string][]byte{}
 	for _, number := range numbers {
 		_, public := key(b.t, number)
-		secret.Data[string('a'+number)+".pub"] = public
+		secret.Data["any."+string('a'+number)+".pub"] = public
 	}
 	b.Expect(b.cluster.Update(b.t.Context(), secret)).To(Succeed())
 }

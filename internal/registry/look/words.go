@@ -64,7 +64,7 @@ func refused(u environmentsv1.Upstream, place registry.Place, err error) finding
 func remedyOf(reason report.Reason, u environmentsv1.Upstream, place registry.Place) string {
 	switch reason {
 	case report.Untrusted:
-		return fmt.Sprintf("add the public key of cluster %s as %s.NAME.pub, or find out who else writes to %s", u.Cluster, u.Cluster, place)
+		return fmt.Sprintf("add the public key of cluster %s as %s.pub, or find out who else writes to %s", u.Cluster, u.Cluster, place)
 	case report.Unsigned:
 		return fmt.Sprintf("find out who writes to %s", place)
 	case report.OtherSource:
