@@ -76,14 +76,13 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{}.failed("the report cannot be published", err)
 	}
-	w := write{Publisher: p, content: s.wanted.content, reference: s.reference(), last: s.lastSequence(), forced: s.forced}
+	w := write{Publisher: p, content: s.wanted.content, reference: s.reference(), last: s.lastSequence()}
 	w.content.ClusterUID = uid
-	same := s.published().Digest == w.content.Digest()
-	if !s.forced && !s.comparing && same {
-		return outcome{}
-	}
-	if s.seen == w.reference && same {
-		w.known = s.manifest
+	if s.published().Digest == w.content.Digest() {
+		if !s.forced && !s.comparing {
+			return outcome{}
+		}
+		w.known = s.left()
 	}
 	var problem *promotion.Problem
 	w.key, problem, err = p.signer(ctx)
@@ -97,7 +96,7 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{}.failed("the report cannot be published", err)
 	}
-	return w.do(ctx, s.seen == w.reference && !(s.comparing && !s.forced))
+	return w.do(ctx, s.hasLooked())
 }
 
 func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *promotion.Problem, error) {
@@ -117,8 +116,7 @@ type write struct {
 	last      int64 // the highest number before
 	// known is the digest of the report that this process has left in the place, if that still
 	// says what is wanted.
-	known  string
-	forced bool
+	known string
 }
 
 // do looks at the place before the first write to it.

@@ -6,7 +6,8 @@
 //
 // The reconciler of an Environment calls [Publisher.Publish] in each pass, with what the
 // environment says now. As long as that is what the status of the Environment names as
-// published last, nothing is requested. Otherwise the Publisher stores it, and the
+// published last, the place is only compared with that, about once an hour. Otherwise the
+// Publisher stores it, and the
 // Environment is reconciled again when it is known how that ended. Only the latest content
 // counts: what was replaced before it was stored is never stored.
 //

@@ -157,17 +157,34 @@ func (s *subject) conclude(began *subject, o outcome, now time.Time) {
 	}
 	switch {
 	case o.problem == nil:
-		if o.requested {
-			s.compare, s.comparing = now.Add(comparePause()), false
-		}
-		s.forced = s.forced && !began.forced
-		s.problem, s.failures, s.retry = nil, 0, time.Time{}
+		s.concluded(began, o, now)
 	case s.version == began.version:
 		s.fail(o, now)
 		if began.comparing && !o.looked && o.problem.Reason == environmentsv1.PublishFailedReason {
 			s.problem = began.problem // the report is stored, as far as it is known
 		}
 	}
+}
+
+// concluded records that an attempt has ended well.
+func (s *subject) concluded(began *subject, o outcome, now time.Time) {
+	if o.requested {
+		s.compare, s.comparing = now.Add(comparePause()), false
+	}
+	s.forced = s.forced && !began.forced
+	s.problem, s.failures, s.retry = nil, 0, time.Time{}
+}
+
+// hasLooked reports whether this process has looked at the place, and need not again.
+func (s *subject) hasLooked() bool { return s.seen == s.reference() && (s.forced || !s.comparing) }
+
+// left returns the digest of what this process has left in the place; empty if it does not
+// know.
+func (s *subject) left() string {
+	if s.seen != s.reference() {
+		return ""
+	}
+	return s.manifest
 }
 
 // The place is compared with what was stored there at some time soon after the start, and
