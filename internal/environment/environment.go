@@ -72,7 +72,10 @@ func healthySince(v View, was *environmentsv1.Release, entry *v1alpha1.Deploymen
 	if entry.BakeStartTime != nil {
 		since = later(since, entry.BakeStartTime.Add(entry.StoodStill(now)))
 	}
-	return wholeSecond(later(since, v.LastError))
+	if since = wholeSecond(later(since, v.LastError)); since.After(now) { // the clock was ahead then
+		return wholeSecond(now)
+	}
+	return since
 }
 
 // Read returns what the environment says of its releases, for another environment that

@@ -472,3 +472,16 @@ func TestRecordNeverSaysThatAReleaseWasHealthyForLonger(t *testing.T) {
 		}
 	}
 }
+
+// A clock that was ahead has stored times that have not come yet. They count as now.
+func TestTimeThatHasNotComeCountsAsNow(t *testing.T) {
+	w := watch(entry("1.0.0").Succeeded().ProvenBy(1, 0).At(noon))
+	w.look(noon.Add(24 * time.Hour))
+	w.look(noon)
+	diff(t, noon, w.Recorded[0].HealthySince.Time)
+	diff(t, noon, w.Recorded[0].RenewedTime.Time)
+
+	said := []environmentsv1.UpstreamStatus{{Environment: "staging", ObservedDigest: "sha256:a"}}
+	ahead := environment.Upstreams(nil, said, noon.Add(24*time.Hour))
+	diff(t, noon, environment.Upstreams(ahead, said, noon)[0].VerifiedTime.Time)
+}

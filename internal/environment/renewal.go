@@ -45,7 +45,7 @@ func renewal(r *environmentsv1.Release) time.Time {
 func renew(v View, r, was *environmentsv1.Release, now time.Time) {
 	r.RenewedTime, r.RenewAfter = was.RenewedTime, was.RenewAfter
 	due := renewal(was)
-	isDue := !due.IsZero() && !now.Before(due)
+	isDue := !due.IsZero() && (!now.Before(due) || was.RenewedTime.After(now)) // or the clock was ahead
 	if was.HealthySince == nil || was.State != r.State || isDue && !v.Pending {
 		r.RenewedTime, r.RenewAfter = &metav1.Time{Time: now.Truncate(time.Second)}, pauseAfter(r.Soaked.Duration)
 	}

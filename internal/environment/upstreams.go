@@ -29,7 +29,9 @@ func Upstreams(before, read []environmentsv1.UpstreamStatus, now time.Time) []en
 			u.ObservedDigest, u.VerifiedTime = was.ObservedDigest, was.VerifiedTime
 			u.Source, u.Sequence, u.Releases = was.Source, was.Sequence, was.Releases
 		case was.ObservedDigest:
-			u.VerifiedTime = was.VerifiedTime
+			if was.VerifiedTime.Before(u.VerifiedTime) { // otherwise the clock was ahead then
+				u.VerifiedTime = was.VerifiedTime
+			}
 		}
 		all = append(all, u)
 	}
