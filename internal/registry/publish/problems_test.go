@@ -273,7 +273,7 @@ func TestUserAsksForTheReportToBeSignedAgain(t *testing.T) {
 	e.says(deploying("1.0.0"))
 	before := s.published(e)
 	s.requests()
-	s.later(time.Hour)
+	s.later(30 * time.Minute)
 	s.set(func() { s.key = keyOf(t, 2) })
 	s.settles(e)
 	s.rests()
@@ -286,7 +286,7 @@ func TestUserAsksForTheReportToBeSignedAgain(t *testing.T) {
 	after := s.published(e) // with the new key
 	s.Expect(after.Sequence).To(BeNumerically(">", before.Sequence))
 	s.requests()
-	s.later(time.Hour)
+	s.later(30 * time.Minute)
 	s.settles(e)
 	s.rests()
 

@@ -47,7 +47,7 @@ func TestPromotionWithABakeIsThreeReports(t *testing.T) {
 	s.Expect(s.attempts()).To(Equal(3))
 
 	for range 10 {
-		s.later(time.Hour)
+		s.later(10 * time.Minute)
 		s.Expect(s.settles(e).Problem).To(BeNil())
 		s.rests()
 		s.restart()
@@ -84,7 +84,7 @@ func TestContentThatComesBackIsNotStoredAgain(t *testing.T) {
 	e.says(deploying("1.0.0"))
 	s.Expect(s.pass(e).Pending).To(BeFalse())
 	s.requests()
-	s.later(time.Hour)
+	s.later(30 * time.Minute)
 	s.rests()
 }
 
