@@ -61,7 +61,9 @@ var quietPackages = map[string]string{
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
 	"another message takes its place":                                 {"the object cannot be decoded", "too many objects"},
-	"the reconciler waits a moment because of it":                     {"it is too early to try again"},
+	"the reconciler waits a moment because of it": {
+		"it is too early to try again", "a HealthCheck of a target was created or corrected, whose event is on its way",
+	},
 	"a user who asks about a tag gets it; no object has it": {
 		"… is deployed: …",
 		"… does not admit …: its range or filter leaves the tag out",
