@@ -127,7 +127,7 @@ const SettlesWithin = 10 * time.Second
 // isNew reports whether an Environment was created so recently that its status may follow.
 func isNew(e *environmentsv1.Environment, now time.Time) bool {
 	age := now.Sub(e.CreationTimestamp.Time)
-	return 0 <= age && age < SettlesWithin
+	return age.Abs() < SettlesWithin // the API server has a clock of its own
 }
 
 // gateProblem returns why an Environment of type github holds: its controller has not
