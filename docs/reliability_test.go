@@ -7,9 +7,13 @@ import (
 	"go/parser"
 	"go/token"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 )
@@ -45,11 +49,8 @@ func testsThatReport(t *testing.T) map[string]bool {
 		}
 		folder := filepath.Base(filepath.Dir(path))
 		reporting[folder] = reporting[folder] || imports(file, "test/faults/report")
-		for _, declaration := range file.Decls {
-			f, ok := declaration.(*ast.FuncDecl)
-			if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
-				tests[folder+"."+f.Name.Name] = true
-			}
+		for _, test := range testsOf(file) {
+			tests[folder+"."+test] = true
 		}
 	}
 	for test := range tests {
@@ -67,4 +68,40 @@ func imports(file *ast.File, packageOf string) bool {
 		}
 	}
 	return false
+}
+
+// TestEveryDrillHasItsRow compares the table of what was lost with the tests that lose it.
+func TestEveryDrillHasItsRow(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "test", "e2e", "recovery", "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tests []string
+	for _, path := range files {
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, test := range testsOf(file) {
+			tests = append(tests, "recovery."+test)
+		}
+	}
+	rows := regexp.MustCompile(`recovery\.Test\w+`).FindAllString(documents(t)["docs/reliability.md"], -1)
+	slices.Sort(tests)
+	slices.Sort(rows)
+	if diff := cmp.Diff(tests, rows); diff != "" || len(tests) == 0 {
+		t.Errorf("rows in docs/reliability.md (-tests +rows):\n%s", diff)
+	}
+}
+
+// testsOf returns the names of the tests in a file.
+func testsOf(file *ast.File) []string {
+	var tests []string
+	for _, declaration := range file.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
+			tests = append(tests, f.Name.Name)
+		}
+	}
+	return tests
 }
