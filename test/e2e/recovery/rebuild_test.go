@@ -4,10 +4,12 @@ package recovery
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -82,20 +84,43 @@ func (a *application) bakesInStaging(version string) {
 func TestStagingIsRebuiltFromGit(t *testing.T) {
 	t.Parallel()
 	a := newApplication(t)
-	a.staging.SetDeployTimeout(4 * time.Second)
-	a.staging.Publish(a.staging.BrokenRelease("1.2.0"))
-	a.prod.Scan()
-	a.staging.AwaitState("1.2.0", v1alpha1.BakeFailed)
-	isGone(a.staging)
-	a.opens()
-	a.holds("UpstreamUnknown")
-	a.staysAt("1.0.0")
-
+	a.losesStaging("1.2.0")
 	a.deployStaging()
-	a.staging.SetDeployTimeout(4 * time.Second)
+	a.staging.SetDeployTimeout(soon)
 	a.staging.AwaitState("1.2.0", v1alpha1.BakeFailed)
 	a.staysAt("1.0.0")
 	a.page().does("Staging is rebuilt from Git")
 	a.staging.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	a.prod.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+}
+
+func TestQuarantineThatIsRestoredHoldsInARebuiltStaging(t *testing.T) {
+	t.Parallel()
+	a := newApplication(t)
+	a.losesStaging("1.2.0")
+	quarantine := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Namespace: a.staging.Namespace, Name: "bad"}}
+	quarantine.Spec.Image, quarantine.Spec.Tags = plane.Registry.Host()+"/"+a.staging.Repository, []string{"1.2.0"}
+	a.staging.Create(quarantine)
+	a.deployStaging()
+	a.prod.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	if got := env.History(a.staging.Live()); !slices.Equal(got, []string{"1 1.1.0 Succeeded"}) {
+		t.Errorf("staging has the history %q", got)
+	}
+}
+
+// soon is how long staging waits for a release that cannot be applied.
+const soon = 4 * time.Second
+
+// losesStaging lets a release fail in staging, deletes all of staging, and opens the gate of
+// production, which holds everything.
+func (a *application) losesStaging(bad string) {
+	a.staging.T.Helper()
+	a.staging.SetDeployTimeout(soon)
+	a.staging.Publish(a.staging.BrokenRelease(bad))
+	a.prod.Scan()
+	a.staging.AwaitState(bad, v1alpha1.BakeFailed)
+	isGone(a.staging)
+	a.opens()
+	a.holds("UpstreamUnknown")
+	a.staysAt("1.0.0")
 }
