@@ -48,11 +48,11 @@ func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
 	all := s.Gates.Gates
 	s.Gates.Gates = nil
 	for i, gate := range all {
-		owner := OwnerOf(&gate)
-		if owner != "" && owner == s.Rollout.UID {
+		if isMirror(&gate, s.Rollout) {
 			s.Gates.Mirror = &all[i]
 			continue
 		}
+		owner := OwnerOf(&gate)
 		if passing, ok := open[owner]; ok && owner != "" { // in a file, objects have no UID
 			gate.Spec.Passing, gate.Spec.AllowedVersions = &passing, nil
 			s.Gates.Copies = append(s.Gates.Copies, gate)
@@ -61,6 +61,13 @@ func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
 		s.Gates.Gates = append(s.Gates.Gates, gate)
 	}
 	return err
+}
+
+// isMirror reports whether the Rollout owns the gate, or one of its name did that is gone: the
+// gate may outlive that one for a moment, or for longer after a restore.
+func isMirror(gate *v1alpha1.RolloutGate, rollout *v1alpha1.Rollout) bool {
+	owner := metav1.GetControllerOfNoCopy(gate)
+	return owner != nil && owner.Kind == v1alpha1.RolloutKind && owner.Name == rollout.Name && gate.Labels[v1alpha1.MirrorLabel] == "true"
 }
 
 // OwnerOf returns the UID of the controller of an object; empty if it has none.

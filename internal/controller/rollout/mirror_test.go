@@ -41,6 +41,7 @@ func TestWhatOnlyAnEnvironmentHoldsLooksHeldToClientsOfGates(t *testing.T) {
 	s.Expect(s.runs()).To(Equal("1.0.0"), "what somebody writes there counts for nothing")
 	s.Expect(*s.mirror().Spec.AllowedVersions).To(BeEmpty())
 
+	s.Change(gate, func(o client.Object) { o.(*v1alpha1.RolloutGate).OwnerReferences[0].UID = "of-a-rollout-that-is-gone" })
 	s.stagingHas(there("1.1.0").Succeeded())
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"), "nor does what it said before hold anything")
