@@ -94,7 +94,7 @@ func TestLimitOfFailuresDoesNotDependOnMessages(t *testing.T) {
 	for name, failure := range map[string]func(string) *fixture.EntryBuilder{"helped, and cut": helped, "pinned, in our words": pinned} {
 		t.Run(name, func(t *testing.T) {
 			back := entry("1.1.0").Back("1.2.0", 7, 5).Succeeded()
-			r := rollout().Ledger("1.1.0", "1.5.0").RollsBack(ignoringBarriers).
+			r := rollout().Ledger("1.1.0", "1.5.0").RollsBack().
 				History(back, failure("1.4.0"), failure("1.3.0"), failure("1.2.0"), entry("1.1.0").Succeeded())
 			diff(t, map[string][]string{"1.5.0": {}}, reasons(promotion.Decide(given(r).in())))
 		})

@@ -82,7 +82,7 @@ func (s fleetScenario) play(t *testing.T) *fleet {
 	t.Helper()
 	f := newFleet(t, nil)
 	for _, name := range []string{"dev", "prod"} {
-		w := f.add(name, guarded().RollsBack(ignoringBarriers, bakingFor(10*time.Minute)))
+		w := f.add(name, guarded().RollsBack(bakingFor(10*time.Minute)))
 		w.rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
 		w.addCheck("smoke")
 	}

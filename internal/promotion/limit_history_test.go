@@ -48,7 +48,7 @@ func TestHistoryStaysWithinItsLimit(t *testing.T) {
 	} {
 		for _, text := range []string{"", "plain", strings.Repeat("<é\x01", 40)} {
 			t.Run(name+", with "+text, func(t *testing.T) {
-				r := rollout().HistoryLimit(500).RollsBack(ignoringBarriers).Obj()
+				r := rollout().HistoryLimit(500).RollsBack().Obj()
 				for i := range 300 {
 					e := made(text)
 					e.Timestamp.Time = noon.Add(-time.Duration(i) * time.Hour)
@@ -86,7 +86,7 @@ func TestRollbackThatIsCutStaysOne(t *testing.T) {
 	for range 200 {
 		all = append(all, entry("1.0.0").Succeeded().Back("1.1.0", 7, 5).Message("rolled back from 1.1.0 (#7): "+strings.Repeat("x", 1000)))
 	}
-	in := given(rollout().HistoryLimit(500).RollsBack(ignoringBarriers).History(all...)).in()
+	in := given(rollout().HistoryLimit(500).RollsBack().History(all...)).in()
 	status := in.Rollout.Status.DeepCopy()
 	promotion.ResolveMetadata(in, status)
 	for i := range status.History {

@@ -160,7 +160,7 @@ func TestRollbackNeverGoesToATagOfAnotherImage(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			shop := rollout().RollsBack(func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }).
+			shop := rollout().RollsBack().
 				Ledger("0.9.0", "1.0.0", "1.1.0").History(test.history...)
 			d := promotion.Decide(given(shop).of(test.policy).latest("1.1.0").in())
 			diff(t, test.want, d.Release.Tag)

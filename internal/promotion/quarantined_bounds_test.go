@@ -55,7 +55,7 @@ func abusive(n int, tags []string, digest string, uid types.UID) []promotion.Qua
 func overrun(quarantines, releases int) *situation {
 	const digest = "sha256:" + "00000000000000000000000000000000"
 	tags := versions(releases, longest)
-	s := behind(rollout().HistoryLimit(100).RollsBack(ignoringBarriers), tags)
+	s := behind(rollout().HistoryLimit(100).RollsBack(), tags)
 	s.input.Policy.Image = image
 	s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
 	for i := range 99 {

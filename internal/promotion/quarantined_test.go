@@ -173,7 +173,7 @@ func TestForceOfWhatWasRecalledEnds(t *testing.T) {
 
 func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
 	history := func() *fixture.RolloutBuilder {
-		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(unhealthyRelease(),
+		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack().History(unhealthyRelease(),
 			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded(), entry("1.0.0").Succeeded())
 	}
 	for want, q := range map[string]promotion.Quarantine{
@@ -188,7 +188,7 @@ func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
 
 func TestRollbackWaitsForTheEndOfAQuarantine(t *testing.T) {
 	only := func() *situation {
-		return given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(unhealthyRelease(),
+		return given(rollout().Ledger("1.1.0", "1.2.0").RollsBack().History(unhealthyRelease(),
 			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded())).
 			quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
 	}
@@ -212,7 +212,7 @@ func TestUnblockWaitsForAReleaseInQuarantine(t *testing.T) {
 }
 
 func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
-	r := rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj()).RollsBack(ignoringBarriers).
+	r := rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj()).RollsBack().
 		History(entry("1.1.0").ID(8).Back("1.2.0", 7, 5).Succeeded(), unhealthyRelease(), entry("1.1.0").ID(5).Succeeded())
 	retried := wireTime(eleven)
 	of := func(uid types.UID, id int64) promotion.Quarantine {

@@ -27,7 +27,7 @@ func badEntry() *fixture.EntryBuilder {
 
 // reporting returns a Rollout that reports its failures and goes back by itself.
 func reporting(history ...*fixture.EntryBuilder) *situation {
-	s := given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(history...))
+	s := given(rollout().Ledger("1.1.0", "1.2.0").RollsBack().History(history...))
 	s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
 	return s
 }

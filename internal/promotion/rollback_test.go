@@ -15,8 +15,6 @@ import (
 
 type settings = func(*v1alpha1.RolloutRollback)
 
-func ignoringBarriers(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-
 func respectingBarriers(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersRespect }
 
 func causes(all ...v1alpha1.FailureCause) settings {
@@ -36,18 +34,18 @@ func unhealthyRelease() *fixture.EntryBuilder {
 // failedHere returns a Rollout that goes back by itself, on which 1.2.0 has failed after
 // the other entries.
 func failedHere(before ...*fixture.EntryBuilder) *fixture.RolloutBuilder {
-	return rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).
+	return rollout().Ledger("1.1.0", "1.2.0").RollsBack().
 		History(append([]*fixture.EntryBuilder{unhealthyRelease()}, before...)...)
 }
 
 // afterProven returns a Rollout on which 1.2.0 has failed after 1.1.0 has succeeded.
 func afterProven(changes ...settings) *fixture.RolloutBuilder {
-	return failedHere(entry("1.1.0").ID(5).Succeeded()).RollsBack(append([]settings{ignoringBarriers}, changes...)...)
+	return failedHere(entry("1.1.0").ID(5).Succeeded()).RollsBack(changes...)
 }
 
 // recoversBy returns a Rollout that went back to 1.1.0 at eleven.
 func recoversBy(back *fixture.EntryBuilder, changes ...settings) *fixture.RolloutBuilder {
-	return rollout().Ledger("1.1.0", "1.2.0").RollsBack(append([]settings{ignoringBarriers}, changes...)...).
+	return rollout().Ledger("1.1.0", "1.2.0").RollsBack(changes...).
 		History(back.ID(8).Back("1.2.0", 7, 5), unhealthyRelease(), entry("1.1.0").ID(5).Succeeded())
 }
 
@@ -72,12 +70,12 @@ func TestFailureIsAnsweredByARollback(t *testing.T) {
 			given(rollout().Ledger("1.1.0", "1.2.0").History(unhealthyRelease(), entry("1.1.0").Succeeded())), nothing, "",
 		},
 		"not if the cause is not selected": {
-			given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).
+			given(rollout().Ledger("1.1.0", "1.2.0").RollsBack().
 				History(entry("1.2.0").Failed().Because("not applied and healthy within 5m0s: x"), entry("1.1.0").Succeeded())),
 			nothing, v1alpha1.CauseNotSelectedReason,
 		},
 		"not if it failed before spec.rollback was set": {
-			given(rollout().Ledger("1.1.0", "1.2.0").RollsBack(ignoringBarriers).
+			given(rollout().Ledger("1.1.0", "1.2.0").RollsBack().
 				History(entry("1.2.0").Failed(failedCheck("db", "down")).Cause(v1alpha1.CauseHealthCheckFailed), entry("1.1.0").Succeeded())),
 			nothing, v1alpha1.RollbackNotDueReason,
 		},
@@ -89,13 +87,13 @@ func TestFailureIsAnsweredByARollback(t *testing.T) {
 			back("1.0.0"), v1alpha1.RollbackDelayedReason,
 		},
 		"past the same content under another tag": {
-			given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack(ignoringBarriers).History(
+			given(rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack().History(
 				sameContent("sha256:bad", unhealthyRelease(), "1.2.0"), sameContent("sha256:bad", entry("1.1.0").Succeeded(), "1.1.0"),
 				sameContent("sha256:good", entry("1.0.0").Succeeded(), "1.0.0"))),
 			back("1.0.0"), v1alpha1.RollbackDelayedReason,
 		},
 		"past a tag that has moved": {
-			given(rollout().Releases(release("1.0.0").Obj(), release("1.1.0").Digest("sha256:moved").Obj(), release("1.2.0").Obj()).RollsBack(ignoringBarriers).History(
+			given(rollout().Releases(release("1.0.0").Obj(), release("1.1.0").Digest("sha256:moved").Obj(), release("1.2.0").Obj()).RollsBack().History(
 				unhealthyRelease(), sameContent("sha256:was", entry("1.1.0").Succeeded(), "1.1.0"), entry("1.0.0").Succeeded())),
 			back("1.0.0"), v1alpha1.RollbackDelayedReason,
 		},
@@ -429,7 +427,7 @@ func TestAfterARollback(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := rollout().Releases(test.releases...).RollsBack(ignoringBarriers).History(back(), bad("sha256:bad"), entry("1.1.0").ID(5).Succeeded())
+			r := rollout().Releases(test.releases...).RollsBack().History(back(), bad("sha256:bad"), entry("1.1.0").ID(5).Succeeded())
 			diff(t, test.want, reasons(promotion.Decide(given(r).in())))
 		})
 	}
@@ -471,7 +469,7 @@ func TestFailuresOneAfterAnotherReachALimit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := rollout().Ledger("1.1.0", "1.5.0").RollsBack(ignoringBarriers).History(test.history...)
+			r := rollout().Ledger("1.1.0", "1.5.0").RollsBack().History(test.history...)
 			diff(t, map[string][]string{"1.5.0": test.want}, reasons(promotion.Decide(given(r).in())))
 			if len(test.want) > 0 {
 				unblocked := promotion.Decide(given(r.Annotate(v1alpha1.UnblockFailedAnnotation, "true")).in())
@@ -513,7 +511,7 @@ func TestHistoryKeepsWhatRollbacksNeed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := rollout().HistoryLimit(1).Ledger("0.9.0", "1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.3.0").RollsBack(ignoringBarriers).
+			r := rollout().HistoryLimit(1).Ledger("0.9.0", "1.0.0", "1.0.5", "1.1.0", "1.2.0", "1.3.0").RollsBack().
 				History(test.history...)
 			in := given(r).targets(pending("apps")).in()
 			d := promotion.Decide(in)

@@ -221,7 +221,7 @@ var scenarios = map[string]scenario{
 	},
 
 	"a failing release is rolled back and its fix goes out": {
-		rollout: guarded().RollsBack(ignoringBarriers),
+		rollout: guarded().RollsBack(),
 		setUp:   func(w *world) { w.addCheck("smoke") },
 		events: []event{
 			pushed(start, "1.0.0"),
@@ -234,7 +234,7 @@ var scenarios = map[string]scenario{
 	},
 
 	"a rollback waits for its delay and a retry stops it": {
-		rollout: guarded().RollsBack(ignoringBarriers, delayed(12*time.Minute)),
+		rollout: guarded().RollsBack(delayed(12 * time.Minute)),
 		setUp:   func(w *world) { w.addCheck("smoke") },
 		events: []event{
 			pushed(start, "1.0.0"),
@@ -248,7 +248,7 @@ var scenarios = map[string]scenario{
 	},
 
 	"three failures in a row wait for a person": {
-		rollout: guarded().HistoryLimit(1).RollsBack(ignoringBarriers, bakingFor(10*time.Minute)),
+		rollout: guarded().HistoryLimit(1).RollsBack(bakingFor(10 * time.Minute)),
 		setUp:   func(w *world) { w.addCheck("smoke") },
 		events: []event{
 			pushed(start, "1.0.0"),
@@ -262,7 +262,7 @@ var scenarios = map[string]scenario{
 	},
 
 	"a rollback that does not help is overdue and says so": {
-		rollout: guarded().BakeTime(2*time.Hour).RollsBack(ignoringBarriers, bakingFor(30*time.Minute), func(r *v1alpha1.RolloutRollback) {
+		rollout: guarded().BakeTime(2*time.Hour).RollsBack(bakingFor(30*time.Minute), func(r *v1alpha1.RolloutRollback) {
 			r.OverdueAfter = &metav1.Duration{Duration: 20 * time.Minute}
 		}),
 		setUp: func(w *world) { w.addCheck("smoke") },

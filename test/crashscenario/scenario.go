@@ -67,8 +67,7 @@ func New() *Scenario { return &Scenario{steps: steps, want: end, rollout: protec
 // Rollback returns the scenario of a release that fails, the report to its quarantine, the
 // rollback, and the fix.
 func Rollback() *Scenario {
-	ignoring := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack(ignoring).Quarantine()}
+	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack().Quarantine()}
 }
 
 func protected() *fixture.RolloutBuilder {

@@ -46,8 +46,7 @@ func (s *testEnv) setUpQuarantines(mgr ctrl.Manager, rollouts *Reconciler, part 
 // are reported.
 func openReporting(t *testing.T, changes ...func(*fixture.RolloutBuilder)) *testEnv {
 	t.Helper()
-	ignore := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-	rollout := protected().DeployTimeout(5 * time.Minute).RollsBack(ignore).Quarantine()
+	rollout := protected().DeployTimeout(5 * time.Minute).RollsBack().Quarantine()
 	for _, change := range changes {
 		change(rollout)
 	}
@@ -163,7 +162,7 @@ func TestFailedReleaseIsHeldForHoldForAfterARollbackThatSucceeds(t *testing.T) {
 func TestDeadlineAloneIsNotReported(t *testing.T) {
 	s := openReporting(t, func(b *fixture.RolloutBuilder) {
 		b.RollsBack(func(r *v1alpha1.RolloutRollback) {
-			r.Barriers, r.Causes = v1alpha1.RollbackBarriersIgnore, []v1alpha1.FailureCause{v1alpha1.CauseDeployTimeout}
+			r.Causes = []v1alpha1.FailureCause{v1alpha1.CauseDeployTimeout}
 		})
 	})
 	s.release("shop", "1.2.0") // Flux never applies it
@@ -242,7 +241,7 @@ func TestLiftedReleaseIsPromotedAgainWhereItFailed(t *testing.T) {
 
 func TestRetriedReleaseThatFailsAgainIsHeldAnew(t *testing.T) {
 	s := openReporting(t, func(b *fixture.RolloutBuilder) {
-		b.RollsBack(wait10Minutes, func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore })
+		b.RollsBack(wait10Minutes)
 	})
 	s.failsNow()
 	s.rest("shop")

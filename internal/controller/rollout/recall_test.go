@@ -27,7 +27,7 @@ func openRecall(t *testing.T) *testEnv {
 	t.Helper()
 	bakes := func(name string) *fixture.RolloutBuilder { return fixture.MakeRollout(name).BakeTime(10 * time.Minute) }
 	first, second := bakes("shop").SelectAllChecks().Obj(), bakes("shop-eu").Obj()
-	first.Spec.Rollback = &v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersIgnore} // there is no registry to ask
+	first.Spec.Rollback = &v1alpha1.RolloutRollback{}
 	first.Spec.Quarantine = &v1alpha1.RolloutQuarantine{}
 	second.Spec.ReleasesImagePolicy.Name = "shop"
 	s := openAlone(t, fixture.MakeScan("shop").Found("1.1.0").Obj(), fixture.MakePolicy("shop").Latest("1.1.0").Obj(), first, second,

@@ -22,8 +22,7 @@ type returning struct{ *testEnv }
 // openReturning lets 1.2.0 fail, and stops before the next step of the controller.
 func openReturning(t *testing.T, changes ...func(*v1alpha1.RolloutRollback)) returning {
 	t.Helper()
-	ignore := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-	s := returning{open(t, shopWith(baked().RollsBack(append(changes, ignore)...), "1.1.0", fixture.MakeHealthCheck("smoke").Healthy().Obj())...)}
+	s := returning{open(t, shopWith(baked().RollsBack(changes...), "1.1.0", fixture.MakeHealthCheck("smoke").Healthy().Obj())...)}
 	s.deployAndBake("shop")
 	s.release("shop", "1.2.0")
 	s.failsOnce()

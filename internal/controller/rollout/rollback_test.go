@@ -16,8 +16,7 @@ import (
 // openFailing opens an env in which 1.0.0 has succeeded, and 1.1.0 is applied.
 func openFailing(t *testing.T, changes ...func(*v1alpha1.RolloutRollback)) *testEnv {
 	t.Helper()
-	ignore := func(r *v1alpha1.RolloutRollback) { r.Barriers = v1alpha1.RollbackBarriersIgnore }
-	rollout := protected().DeployTimeout(5 * time.Minute).RollsBack(append(changes, ignore)...)
+	rollout := protected().DeployTimeout(5 * time.Minute).RollsBack(changes...)
 	s := open(t, shopWith(rollout, "1.0.0", fixture.MakeHealthCheck("web").Healthy().Obj())...)
 	s.deploy("shop")
 	s.Pass(11 * time.Minute)

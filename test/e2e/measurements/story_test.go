@@ -106,7 +106,7 @@ func TestRollbackIsComparedWithTheLastGoodTime(t *testing.T) {
 	s := env.New(t, plane)
 	s.CreateFlux()
 	s.Create(s.HealthCheck(), errorRate(s), s.Rollout(s.Baked(6*time.Second, 2*time.Minute), func(spec *v1alpha1.RolloutSpec) {
-		spec.Rollback = &v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersIgnore}
+		spec.Rollback = &v1alpha1.RolloutRollback{}
 	}))
 	rates.set("2.0.0", 0.002)
 	s.Publish(s.ConfigRelease("2.0.0"))
