@@ -25,7 +25,7 @@ var reportRemedies = map[string]string{
 	environmentsv1.NoTrustedKeysReason:      "in the cluster of the upstream, print its public key: %s keys public" + holds,
 	environmentsv1.SigningKeyMissingReason:  "create a key: %s keys create" + hides,
 	environmentsv1.PublishFailedReason:      "look at the login that spec.backend.secret names, and its right to push" + hides,
-	environmentsv1.ReportTakenReason:        "give each cluster a --cluster-name and a spec.backend.project of its own" + hides,
+	environmentsv1.ReportTakenReason:        "give each cluster a --cluster-name and a spec.backend.project of its own, or take over the reports of a cluster that is gone" + hides,
 }
 
 // What an Environment that is not ready means.

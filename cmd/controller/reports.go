@@ -18,6 +18,7 @@ import (
 // reportOptions say how environments report to other clusters, and read their reports.
 type reportOptions struct {
 	clusterName string
+	takeOver    string
 	signingKey  string
 	trustedKeys string
 	qps         float64
@@ -26,6 +27,7 @@ type reportOptions struct {
 
 func (o *reportOptions) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.clusterName, "cluster-name", "", "The name of this cluster in the reports that Environments of type oci publish. Others trust a report only if it has the name that they expect.")
+	flags.StringVar(&o.takeOver, "take-over-reports-of", "", "The UID of a cluster that is gone, whose reports this cluster continues. The message of ReportTaken names it.")
 	flags.StringVar(&o.signingKey, "signing-key-secret", "", "The Secret in the controller's own namespace whose identity.key signs these reports.")
 	flags.StringVar(&o.trustedKeys, "trusted-keys-secret", "", "The Secret in the controller's own namespace whose *.pub are trusted by Environments that name no keys themselves.")
 	flags.Float64Var(&o.qps, "registry-qps", 5, "The most requests per second to one registry for reports; 0 sets no limit.")
@@ -34,15 +36,27 @@ func (o *reportOptions) bind(flags *flag.FlagSet) {
 
 func (o *options) completeReports(*flag.FlagSet) error {
 	r := o.reports
+	if err := r.checkCluster(); err != nil {
+		return err
+	}
 	switch {
-	case r.clusterName != "" && !report.IsCluster(r.clusterName):
-		return fmt.Errorf(`--cluster-name: give a name of letters, digits, "-" and "_", of at most 253 characters, and not "any"`)
-	case r.signingKey != "" && r.clusterName == "":
-		return fmt.Errorf("--signing-key-secret needs --cluster-name, which says whose reports it signs")
 	case (r.signingKey != "" || r.trustedKeys != "") && o.namespace == "":
 		return fmt.Errorf("--signing-key-secret and --trusted-keys-secret need the environment variable %s, which says in which namespace they are", runtimeNamespace)
 	case r.qps < 0, r.qps > 0 && r.burst < 1:
 		return fmt.Errorf("--registry-qps must not be negative, and --registry-burst must be at least 1")
+	}
+	return nil
+}
+
+// checkCluster returns what is wrong with the flags that say who signs.
+func (o reportOptions) checkCluster() error {
+	switch {
+	case o.clusterName != "" && !report.IsCluster(o.clusterName):
+		return fmt.Errorf(`--cluster-name: give a name of letters, digits, "-" and "_", of at most 253 characters, and not "any"`)
+	case o.takeOver != "" && (o.clusterName == "" || !publish.IsClusterUID(o.takeOver)):
+		return fmt.Errorf("--take-over-reports-of: give the UID of the namespace kube-system of the old cluster, and --cluster-name")
+	case o.signingKey != "" && o.clusterName == "":
+		return fmt.Errorf("--signing-key-secret needs --cluster-name, which says whose reports it signs")
 	}
 	return nil
 }
@@ -83,9 +97,15 @@ func (w wiring) newReports() (reports, error) {
 	}
 	made.publisher = publish.New(w.GetClient(), in.Push, in.Pull, registry.PlaceOf,
 		publish.NewKey(w.GetAPIReader(), w.ownSecret(w.options.reports.signingKey)),
-		publish.Identity{Cluster: w.options.reports.clusterName, UID: publish.ClusterUID(w.GetAPIReader())}, w.GetLogger().WithName("reports"))
+		w.identity(), w.GetLogger().WithName("reports"))
 	if err := w.Add(made.publisher); err != nil {
 		return reports{}, fmt.Errorf("add the publisher of reports: %w", err)
 	}
 	return made, nil
+}
+
+// identity is who signs the reports.
+func (w wiring) identity() publish.Identity {
+	r := w.options.reports
+	return publish.Identity{Cluster: r.clusterName, UID: publish.ClusterUID(w.GetAPIReader()), Replaces: r.takeOver}
 }

@@ -168,7 +168,7 @@ func (w write) look(ctx context.Context) outcome {
 	case err != nil:
 		w.log.Info("what is in the place of a report cannot be read, and is replaced",
 			"report", w.reference, "reason", truncate.Text(err.Error(), longestReason))
-	case isOfAnother(claim, w.content):
+	case isOfAnother(claim, w.content, w.replaces):
 		o.looked = false // it may be deleted
 		return o.has(taken(w.reference, claim, w.content))
 	}

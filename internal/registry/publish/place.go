@@ -4,6 +4,7 @@ package publish
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
@@ -21,8 +22,11 @@ import (
 // those who can write to the place need no false report to stop this one. A report with
 // this cluster's UID is its own, even if it was signed with an earlier key or names the
 // cluster in another way: both can be changed. If one of the two UIDs is not known, only
-// the name can tell.
-func isOfAnother(claim report.Claim, own report.Report) bool {
+// the name can tell. A cluster that this one replaces is gone, so its reports are its own.
+func isOfAnother(claim report.Claim, own report.Report, replaces string) bool {
+	if replaces != "" && claim.ClusterUID == replaces {
+		return false
+	}
 	if claim.ClusterUID != "" && own.ClusterUID != "" {
 		return claim.ClusterUID != own.ClusterUID
 	}
@@ -37,7 +41,22 @@ func taken(reference string, claim report.Claim, own report.Report) *promotion.P
 	}
 	return &promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
 		"the report is not published: %s is the report %s: give each cluster a --cluster-name and a spec.backend.project "+
-			"of its own, or delete that report if its cluster is gone", reference, of)}
+			"of its own; if the other cluster is gone, %s", reference, of, takeOver(claim.ClusterUID))}
+}
+
+// clusterUID is what the UID of a cluster looks like. Whoever can write to the place chooses
+// what is there, and users copy it into a command line.
+var clusterUID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
+
+// IsClusterUID reports whether a text can be the UID of a cluster.
+func IsClusterUID(text string) bool { return clusterUID.MatchString(text) }
+
+// takeOver returns what to do about the report of a cluster that is gone.
+func takeOver(uid string) string {
+	if !IsClusterUID(uid) {
+		return "delete that report"
+	}
+	return "start this controller with --take-over-reports-of=" + uid
 }
 
 // says reports whether a report that this cluster has stored says the same as what it

@@ -183,22 +183,28 @@ func TestReportOfAnotherClusterIsNotOverwritten(t *testing.T) {
 		key          byte
 		ourUID       string
 		of           string // whose report it is; empty if it is overwritten
+		takeOver     string
 	}{
-		"the same cluster":                 {"staging-eu", ours, 1, ours, ""},
-		"with its former key":              {"staging-eu", ours, 2, ours, ""},
-		"with its former name":             {"staging", ours, 1, ours, ""},
-		"when its UID was not known":       {"staging-eu", "", 1, ours, ""},
-		"when its UID is no longer known":  {"staging-eu", "6a1d", 1, "", ""},
-		"of the same name and key":         {"staging-eu", "6a1d", 1, ours, " with the same name, staging-eu"},
-		"of the same name and another key": {"staging-eu", "6a1d", 2, ours, " with the same name, staging-eu"},
-		"of the same key":                  {"staging-us", "6a1d", 1, ours, `, "staging-us"`},
-		"of another key":                   {"staging-us", "6a1d", 2, ours, `, "staging-us"`},
-		"whose UID is not known":           {"staging-us", "", 1, ours, `, "staging-us"`},
-		"when no UID is known":             {"staging-us", "", 2, "", `, "staging-us"`},
+		"the same cluster":                 {"staging-eu", ours, 1, ours, "", ""},
+		"with its former key":              {"staging-eu", ours, 2, ours, "", ""},
+		"with its former name":             {"staging", ours, 1, ours, "", ""},
+		"when its UID was not known":       {"staging-eu", "", 1, ours, "", ""},
+		"when its UID is no longer known":  {"staging-eu", "6a1d", 1, "", "", ""},
+		"of the same name and key":         {"staging-eu", "6a1d", 1, ours, " with the same name, staging-eu", ""},
+		"of the same name and another key": {"staging-eu", "6a1d", 2, ours, " with the same name, staging-eu", ""},
+		"of the same key":                  {"staging-us", "6a1d", 1, ours, `, "staging-us"`, ""},
+		"of another key":                   {"staging-us", "6a1d", 2, ours, `, "staging-us"`, ""},
+		"whose UID is not known":           {"staging-us", "", 1, ours, `, "staging-us"`, ""},
+		"when no UID is known":             {"staging-us", "", 2, "", `, "staging-us"`, ""},
+		"of the cluster that is replaced":  {"staging-eu", "6a1d", 1, ours, "", "6a1d"},
+		"of one that had another name":     {"staging-us", "6a1d", 2, ours, "", "6a1d"},
+		"of yet another cluster":           {"staging-eu", "77b0", 1, ours, " with the same name, staging-eu", "6a1d"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
 			s.clusterUID = test.ourUID
+			s.identity.Replaces = test.takeOver
+			s.restart()
 			e := s.add("shop", "web")
 			source := s.sourceOf(e)
 			source.Cluster = test.cluster
@@ -210,9 +216,13 @@ func TestReportOfAnotherClusterIsNotOverwritten(t *testing.T) {
 				s.published(e)
 				return
 			}
+			remedy := "delete that report"
+			if test.uid != "" {
+				remedy = "start this controller with --take-over-reports-of=" + test.uid
+			}
 			want := promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: "the report is not published: " + s.host() +
 				"/promotions/staging:shop.web is the report of another cluster" + test.of +
-				": give each cluster a --cluster-name and a spec.backend.project of its own, or delete that report if its cluster is gone"}
+				": give each cluster a --cluster-name and a spec.backend.project of its own; if the other cluster is gone, " + remedy}
 			s.Expect(s.fails(e)).To(Equal(want))
 			s.Expect(s.stored(e)).To(Equal(envelope))
 			s.later(firstRetry)
@@ -223,6 +233,33 @@ func TestReportOfAnotherClusterIsNotOverwritten(t *testing.T) {
 			s.published(e)
 		})
 	}
+}
+
+func TestSequenceGoesOnFromTheReplacedCluster(t *testing.T) {
+	s := open(t)
+	e := s.add("shop", "web")
+	e.says(deploying("1.0.0"))
+	old := s.published(e)
+	s.identity.Replaces, s.clusterUID = s.clusterUID, "6a1d"
+	s.restart()
+	s.later(-time.Hour) // the clock of the old cluster was ahead
+	e.Status.Report = nil
+	s.Expect(s.published(e).Sequence).To(Equal(old.Sequence + 1))
+	e.says(deploying("1.1.0"))
+	s.identity.Replaces = ""
+	s.restart()
+	s.Eventually(func() string { return s.published(e).Releases[0].Tag }).Should(Equal("1.1.0"), "the flag is not needed any more")
+}
+
+// TestUIDThatIsNoneIsNotShown: anybody who can push chooses it.
+func TestUIDThatIsNoneIsNotShown(t *testing.T) {
+	s := open(t)
+	e := s.add("shop", "web")
+	envelope, err := report.Sign(report.Report{Source: s.sourceOf(e), ClusterUID: "a; rm -r /", Sequence: 7}, keyOf(t, 2))
+	s.Expect(err).NotTo(HaveOccurred())
+	s.put(e, envelope)
+	e.says(deploying("1.0.0"))
+	s.Expect(s.fails(e).Message).To(HaveSuffix("; if the other cluster is gone, delete that report"))
 }
 
 func TestWhatIsNoReportIsReplaced(t *testing.T) {

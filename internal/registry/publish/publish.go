@@ -78,6 +78,9 @@ type Identity struct {
 	// UID tells clusters of the same name apart: it is that of the namespace kube-system,
 	// or empty if it may not be read. It is asked until it returns no error.
 	UID func(context.Context) (string, error)
+	// Replaces is the UID of a cluster that is gone, and whose reports this one takes over;
+	// empty for none.
+	Replaces string
 }
 
 // Publisher stores reports. Add it to the manager, and add its Source to the controller
@@ -89,6 +92,7 @@ type Publisher struct {
 	place        PlaceOf
 	key          Key
 	cluster      string
+	replaces     string
 	uid          *once
 	log          logr.Logger
 	clock        clock.WithTicker
@@ -115,7 +119,7 @@ func newPublisher(
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry) // not used: see subject
 	return &Publisher{
 		environments: environments, push: push, pull: pull, place: place, key: key,
-		cluster: identity.Cluster, uid: &once{read: identity.UID}, log: log, clock: clock,
+		cluster: identity.Cluster, replaces: identity.Replaces, uid: &once{read: identity.UID}, log: log, clock: clock,
 		queue: fair.NewQueueOf(func(key types.NamespacedName) string { return key.Namespace }, limiter,
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: clock}),
 		subjects: map[types.NamespacedName]*subject{}, attempted: map[types.NamespacedName]bool{},
