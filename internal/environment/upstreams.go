@@ -3,6 +3,7 @@
 package environment
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -27,7 +28,7 @@ func Upstreams(before, read []environmentsv1.UpstreamStatus, now time.Time) []en
 		switch u.ObservedDigest {
 		case "":
 			u.ObservedDigest, u.VerifiedTime = was.ObservedDigest, was.VerifiedTime
-			u.Source, u.Sequence, u.Releases = was.Source, was.Sequence, was.Releases
+			u.Source, u.Sequence, u.Keys, u.Releases = was.Source, was.Sequence, was.Keys, was.Releases
 		case was.ObservedDigest:
 			if was.VerifiedTime.Before(u.VerifiedTime) { // otherwise the clock was ahead then
 				u.VerifiedTime = was.VerifiedTime
@@ -46,6 +47,27 @@ func Observed(sequence int64, releases []environmentsv1.Release) string {
 		return Digest(releases)
 	}
 	return Digest([]any{sequence, releases})
+}
+
+// mostKeys is how many keys of an upstream have their highest number in the status: more than
+// sign for one cluster while a key is replaced.
+const mostKeys = 8
+
+// Highest returns the highest numbers of the reports of an upstream by the keys that have
+// signed them, when another one was verified. The keys that signed last come first.
+func Highest(known []environmentsv1.KeySequence, signedBy []string, sequence int64) []environmentsv1.KeySequence {
+	var all []environmentsv1.KeySequence
+	for _, key := range signedBy {
+		all = append(all, environmentsv1.KeySequence{Key: key, Sequence: sequence})
+	}
+	for _, k := range known {
+		if at := slices.Index(signedBy, k.Key); at >= 0 {
+			all[at].Sequence = max(all[at].Sequence, k.Sequence)
+			continue
+		}
+		all = append(all, k)
+	}
+	return all[:min(len(all), mostKeys)]
 }
 
 // RecordOf returns what the status of an Environment has of an upstream. What was verified

@@ -5,6 +5,7 @@ package environment_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,5 +42,23 @@ func TestStatusHasRoomForTheNewestReleasesOfAllReports(t *testing.T) {
 		if err != nil || len(text)*tt.elsewhere > 12<<10 {
 			t.Errorf("%d in other clusters: %d bytes of each report, error %v", tt.elsewhere, len(text), err)
 		}
+	}
+}
+
+func TestHighestNumberOfEachKeyIsKept(t *testing.T) {
+	known := []environmentsv1.KeySequence{{Key: "old", Sequence: 900}, {Key: "new", Sequence: 7}}
+	got := environment.Highest(known, []string{"new", "third"}, 8)
+	want := []environmentsv1.KeySequence{{Key: "new", Sequence: 8}, {Key: "third", Sequence: 8}, {Key: "old", Sequence: 900}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got = environment.Highest(known, []string{"old"}, 8); got[0].Sequence != 900 {
+		t.Errorf("got %v: a number that was verified before is forgotten", got)
+	}
+	for i := range 20 {
+		known = environment.Highest(known, []string{fmt.Sprint(i)}, int64(i))
+	}
+	if len(known) != 8 || known[0].Key != "19" {
+		t.Errorf("got %v, want the 8 keys that signed last", known)
 	}
 }

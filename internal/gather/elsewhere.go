@@ -24,6 +24,8 @@ type Look struct {
 	Releases []environmentsv1.Release
 	// Sequence is the number of that report; 0 if none was verified.
 	Sequence int64
+	// SignedBy are the fingerprints of the keys that have signed it.
+	SignedBy []string
 	// At is when the registry last confirmed that it is the newest one.
 	At time.Time
 	// Problem says why the last look found nothing that counts; nil if it did.

@@ -159,6 +159,11 @@ func (k TrustedKeys) For(cluster string) TrustedKeys {
 	return TrustedKeys{name: fmt.Sprintf("%s for cluster %s", k.name, cluster), keys: its}
 }
 
+// Has reports whether a key is among them, by its fingerprint.
+func (k TrustedKeys) Has(fingerprint string) bool {
+	return slices.ContainsFunc(k.keys, func(key publicKey) bool { return key.id == fingerprint })
+}
+
 // Fingerprint returns a hash of the keys and their names. What some keys have verified,
 // keys with the same fingerprint verify, too.
 func (k TrustedKeys) Fingerprint() string {

@@ -25,10 +25,21 @@ func Tag(namespace, rollout string) string {
 	return tag[:longest-digits-1] + "_" + hex.EncodeToString(sum[:])[:digits]
 }
 
+// farAhead is how far ahead a number may be. It is much more than clocks differ by.
+const farAhead = 365 * 24 * time.Hour
+
+// Latest returns the highest number that a report can have: nobody is to use up the numbers
+// of all later reports with one of them.
+func Latest(now time.Time) int64 { return now.Add(farAhead).Unix() }
+
 // Sequence returns the number of a report after the previous one, which is 0 for none. It
 // is higher than each before, even if the cluster has forgotten them, as long as its clock
-// is not set back by more than the time between them.
+// is not set back by more than the time between them. If the clock was far ahead for a
+// while, the numbers of that time do not count: no reader has accepted them.
 func Sequence(previous int64, now time.Time) int64 {
+	if previous >= Latest(now) {
+		previous = 0
+	}
 	return max(previous+1, now.Unix())
 }
 

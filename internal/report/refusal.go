@@ -25,6 +25,8 @@ const (
 	OtherSource Reason = "OtherSource"
 	// Outdated means that a newer report was verified before.
 	Outdated Reason = "Outdated"
+	// Ahead means that its number is far higher than it can be by now.
+	Ahead Reason = "Ahead"
 	// NewerFormat means that a newer version of the controller has written it.
 	NewerFormat Reason = "NewerFormat"
 )

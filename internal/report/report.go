@@ -51,6 +51,9 @@ type Report struct {
 	Sequence int64
 	// Created is when the report was made, by the clock of its cluster.
 	Created metav1.Time
+	// SignedBy are the fingerprints of the trusted keys that have signed the report, once it
+	// was verified.
+	SignedBy []string
 	// Upstreams are the environments that this one comes after.
 	Upstreams []environmentsv1.Relationship
 	// Releases are the most recently promoted ones, the current one first. Since when the

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,8 @@ func TestReportSaysTheSameOnTheOtherSide(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				got, err := report.Verify(sign(t, r, key), key.Trusted(), report.Expected{Source: staging, Sequence: r.Sequence})
 				diff(t, nil, err)
+				diff(t, []string{key.String()}, got.SignedBy)
+				got.SignedBy = nil
 				diff(t, r, got)
 			})
 		}
@@ -229,6 +232,8 @@ func TestSequenceOnlyGrows(t *testing.T) {
 		"an hour later":              {fixture.Noon.Unix() - 3600, fixture.Noon.Unix()},
 		"in the same second":         {fixture.Noon.Unix(), fixture.Noon.Unix() + 1},
 		"after a clock was set back": {fixture.Noon.Unix() + 3600, fixture.Noon.Unix() + 3601},
+		"after a clock was in 2099":  {fixture.Noon.AddDate(70, 0, 0).Unix(), fixture.Noon.Unix()},
+		"after the highest number":   {math.MaxInt64, fixture.Noon.Unix()},
 	} {
 		t.Run(name, func(t *testing.T) { diff(t, test.want, report.Sequence(test.previous, fixture.Noon)) })
 	}

@@ -15,6 +15,8 @@ type Expected struct {
 	Source
 	// Sequence is that of the newest report that was verified before; 0 if none was.
 	Sequence int64
+	// Latest is the highest number that is accepted; 0 for any. See Latest.
+	Latest int64
 }
 
 // Verify returns the report in an envelope. Its error is a Refusal: unless a key that may
@@ -25,7 +27,7 @@ func Verify(envelope []byte, keys TrustedKeys, expected Expected) (Report, error
 	if err != nil {
 		return Report{}, err
 	}
-	payload, err := keys.For(expected.Cluster).open(signed)
+	payload, signedBy, err := keys.For(expected.Cluster).open(signed)
 	if err != nil {
 		return Report{}, err
 	}
@@ -40,6 +42,7 @@ func Verify(envelope []byte, keys TrustedKeys, expected Expected) (Report, error
 		return Report{}, err
 	}
 	fit(&r)
+	r.SignedBy = signedBy
 	return r, nil
 }
 
@@ -64,17 +67,21 @@ func unpack(envelope []byte) (*dsse.Envelope, error) {
 	return signed, nil
 }
 
-// open returns the content of an envelope that one of the keys has signed.
-func (k TrustedKeys) open(signed *dsse.Envelope) ([]byte, error) {
+// open returns the content of an envelope that one of the keys has signed, and the
+// fingerprints of those that have.
+func (k TrustedKeys) open(signed *dsse.Envelope) (payload []byte, by []string, err error) {
 	verifier, err := dsse.NewEnvelopeVerifier(k.verifiers()...)
 	if err != nil {
-		return nil, refuse(Untrusted, "no key of %s signed it", k.name)
+		return nil, nil, refuse(Untrusted, "no key of %s signed it", k.name)
 	}
-	_, payload, err := verifier.VerifyAndDecode(context.Background(), signed) // nothing is waited for
+	accepted, payload, err := verifier.VerifyAndDecode(context.Background(), signed) // nothing is waited for
 	if err != nil {
-		return nil, refuse(Untrusted, "no key of %s signed it", k.name)
+		return nil, nil, refuse(Untrusted, "no key of %s signed it", k.name)
 	}
-	return payload, nil
+	for _, key := range accepted {
+		by = append(by, key.KeyID)
+	}
+	return payload, by, nil
 }
 
 // decode reads a Statement that a trusted key has signed. That key may be used for other
@@ -113,8 +120,11 @@ func (e Expected) accept(r Report) error {
 			return refuse(OtherSource, "it is about %s %s, not %s", field.name, quoted(field.got), quoted(field.want))
 		}
 	}
-	if r.Sequence < e.Sequence {
+	switch {
+	case r.Sequence < e.Sequence:
 		return refuse(Outdated, "its sequence %d is lower than %d, which was verified before", r.Sequence, e.Sequence)
+	case e.Latest != 0 && r.Sequence > e.Latest:
+		return refuse(Ahead, "its sequence %d is far in the future", r.Sequence)
 	}
 	return nil
 }

@@ -225,6 +225,7 @@ func TestVerifyAcceptsWhatALaterVersionAdds(t *testing.T) {
 	envelope := written(t, `"sequence"`, `"later":{"a":[1]},"sequence"`, `"tag":"1.1.0"`, `"later":1,"tag":"1.1.0"`)
 	got, err := report.Verify(envelope, ed25519Key(t, 1).Trusted(), report.Expected{Source: staging})
 	diff(t, nil, err)
+	got.SignedBy = nil
 	diff(t, everything(), got)
 }
 
@@ -287,6 +288,7 @@ func FuzzVerify(f *testing.F) {
 	f.Fuzz(func(t *testing.T, envelope []byte) {
 		got, err := report.Verify(envelope, keys, report.Expected{Source: staging})
 		if err == nil {
+			got.SignedBy = nil
 			diff(t, everything(), got) // nobody can say anything else without the key
 		}
 		if claim, err := report.Peek(envelope); err != nil && claim != (report.Claim{}) {
@@ -338,6 +340,7 @@ func TestEveryStateCanBeReported(t *testing.T) {
 				key := ed25519Key(t, 1)
 				got, err := report.Verify(sign(t, r, key), key.Trusted(), report.Expected{Source: staging})
 				diff(t, nil, err)
+				got.SignedBy = nil
 				diff(t, r, got)
 			})
 		}

@@ -538,16 +538,34 @@ type UpstreamStatus struct {
 	// the Rollout. Only upstreams in other clusters have it.
 	// +optional
 	Source string `json:"source,omitempty"`
-	// sequence is the number of the report that was verified last. One with a lower number
-	// is refused. Only upstreams in other clusters have it.
+	// sequence is the number of the report that was verified last. Only upstreams in other
+	// clusters have it.
 	// +optional
 	Sequence int64 `json:"sequence,omitempty"`
+	// keys are the keys that have signed the reports that were verified, each with the highest
+	// number of these. A report with a lower number than that of a trusted key is refused.
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=map
+	// +listMapKey=key
+	// +optional
+	Keys []KeySequence `json:"keys,omitempty"`
 	// releases are what the report says, the newest promotion first. Only upstreams in
 	// other clusters have them.
 	// +kubebuilder:validation:MaxItems=30
 	// +listType=atomic
 	// +optional
 	Releases []Release `json:"releases,omitempty"`
+}
+
+// KeySequence is the highest number of the reports that a key has signed.
+type KeySequence struct {
+	// key is the fingerprint of the public key.
+	// +kubebuilder:validation:MaxLength=64
+	// +required
+	Key string `json:"key"`
+	// sequence is the highest number.
+	// +required
+	Sequence int64 `json:"sequence"`
 }
 
 // Environment says which environments a release must have passed before the Rollout of

@@ -136,8 +136,8 @@ type observed struct {
 	// infos is what dashboards are shown.
 	infos       []environmentsv1.EnvironmentInfo
 	infosDigest string
-	// sequences are the numbers of the reports of upstreams in other clusters.
-	sequences map[string]int64
+	// reports are what was found of upstreams in other clusters.
+	reports   map[string]gather.Look
 	published publish.Publication
 }
 
@@ -157,7 +157,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	var failed error
 	o.read, failed = g.Environment(ctx, o.Environment)
 	r.readNothing(&o.read)
-	o.sequences = sequences(g, o.Environment)
+	o.reports = reportsOf(g, o.Environment)
 	var unpublished error
 	o.published, unpublished = r.publish(ctx, o)
 	failed = errors.Join(failed, unpublished)

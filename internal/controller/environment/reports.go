@@ -52,19 +52,18 @@ func (o observed) lacks(u environmentsv1.Upstream) bool {
 	return known.Sequence == 0 || known.Message != ""
 }
 
-// sequences returns the numbers of the reports that were verified last, of upstreams in
-// other clusters: 0 for those of which this process has verified none.
-func sequences(g gather.Gatherer, e *environmentsv1.Environment) map[string]int64 {
-	var all map[string]int64
+// reportsOf returns the reports that were verified last, of upstreams in other clusters:
+// their number is 0 for those of which this process has verified none.
+func reportsOf(g gather.Gatherer, e *environmentsv1.Environment) map[string]gather.Look {
+	var all map[string]gather.Look
 	for _, u := range e.GetUpstreams() {
 		if !u.IsElsewhere() {
 			continue
 		}
 		if all == nil {
-			all = map[string]int64{}
+			all = map[string]gather.Look{}
 		}
-		last, _ := g.LookAt(e, u)
-		all[u.Environment] = last.Sequence
+		all[u.Environment], _ = g.LookAt(e, u)
 	}
 	return all
 }

@@ -204,6 +204,8 @@ func TestReportGoesFromClusterToCluster(t *testing.T) {
 	s.Add(s.prodEnvironment().Obj())
 	known := s.reads("1.0.0").Upstreams[0]
 	s.Expect(known.Sequence).To(Equal(stored.Sequence))
+	s.Expect(known.Keys).To(HaveLen(1))
+	s.Expect(known.Keys[0].Sequence).To(Equal(stored.Sequence))
 	s.Expect(known.Source).To(Equal("shop/" + stagingCluster + "/" + s.Namespace + "/staging"))
 	s.Expect(known.VerifiedTime.Time).To(BeTemporally("==", fixture.Noon))
 	s.Expect(known.Releases[0].State).To(Equal(v1alpha1.BakeSucceeded))

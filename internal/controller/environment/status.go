@@ -72,11 +72,12 @@ func (o observed) upstreams() []environmentsv1.UpstreamStatus {
 		if u.Problem != nil {
 			s.Reason, s.Message = u.Problem.Reason, truncate.Message(u.Problem.Message)
 		}
-		sequence, elsewhere := o.sequences[u.Environment]
+		last, elsewhere := o.reports[u.Environment]
 		switch {
-		case sequence > 0:
-			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), sequence, u.Releases
-			s.ObservedDigest = environment.Observed(sequence, u.Releases)
+		case last.Sequence > 0:
+			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), last.Sequence, u.Releases
+			s.Keys = environment.Highest(environment.RecordOf(o.Environment, u.Upstream).Keys, last.SignedBy, last.Sequence)
+			s.ObservedDigest = environment.Observed(last.Sequence, u.Releases)
 		case u.Problem == nil && !elsewhere:
 			s.ObservedDigest = environment.Observed(0, u.Releases)
 		}

@@ -22,5 +22,7 @@ func (g gathered) Last(e *environmentsv1.Environment, u environmentsv1.Upstream)
 	if last.Report.Sequence > 0 && last.Report.Source != SourceOf(e, u) {
 		last.Report, looked = report.Report{}, false
 	}
-	return gather.Look{Releases: last.Report.Releases, Sequence: last.Report.Sequence, At: last.At, Problem: last.Problem}, looked
+	return gather.Look{
+		Releases: last.Report.Releases, Sequence: last.Report.Sequence, SignedBy: last.Report.SignedBy, At: last.At, Problem: last.Problem,
+	}, looked
 }

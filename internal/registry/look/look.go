@@ -44,10 +44,17 @@ type memory struct {
 }
 
 // expected returns what the next report must say to be used. Of an upstream that was moved
-// to another cluster, the numbers may be lower.
-func (m memory) expected(e *environmentsv1.Environment, u environmentsv1.Upstream) report.Expected {
-	want := report.Expected{Source: SourceOf(e, u), Sequence: environment.RecordOf(e, u).Sequence}
-	if m.report.Source == want.Source {
+// to another cluster, the numbers may be lower, and those that only a key has signed that is
+// not trusted any more do not count.
+func (m memory) expected(e *environmentsv1.Environment, u environmentsv1.Upstream, keys report.TrustedKeys, now time.Time) report.Expected {
+	want := report.Expected{Source: SourceOf(e, u), Latest: report.Latest(now)}
+	trusted := keys.For(u.Cluster)
+	for _, known := range environment.RecordOf(e, u).Keys {
+		if trusted.Has(known.Key) {
+			want.Sequence = max(want.Sequence, known.Sequence)
+		}
+	}
+	if m.report.Source == want.Source && slices.ContainsFunc(m.report.SignedBy, trusted.Has) {
 		want.Sequence = max(want.Sequence, m.report.Sequence)
 	}
 	return want
@@ -153,7 +160,7 @@ func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u env
 	if err != nil {
 		return unread(u, place, err)
 	}
-	want, fingerprint := before.expected(e, u), keys.Fingerprint()
+	want, fingerprint := before.expected(e, u, keys, s.clock.Now()), keys.Fingerprint()
 	known := before.known(fingerprint, want)
 	stored, err := s.pull(ctx, place, known)
 	switch {

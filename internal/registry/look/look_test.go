@@ -152,6 +152,42 @@ func TestKeyIsReplaced(t *testing.T) {
 	b.Expect(b.last().Report.Sequence).To(BeEquivalentTo(2))
 }
 
+// TestNumberOfARemovedKeyDoesNotCount: it was stolen, and has signed a high number.
+func TestNumberOfARemovedKeyDoesNotCount(t *testing.T) {
+	b := openBus(t)
+	first, _ := key(t, 1)
+	second, _ := key(t, 2)
+	b.trust(1, 2)
+	b.recordBy(map[string]int64{first.String(): 900, second.String(): 7})
+	b.signing = second
+	b.publish(said(8, proven("1.4.0")))
+	b.Ask(prod, waits)
+	b.pass(0)
+	b.Expect(b.problem()).To(ContainSubstring("its sequence 8 is lower than 900"))
+	b.trust(2)
+	b.pass(10 * time.Minute)
+	b.Expect(b.last().Problem).To(BeNil())
+	b.publish(said(6, proven("1.3.0")))
+	b.pass(10 * time.Minute)
+	b.Expect(b.problem()).To(ContainSubstring("its sequence 6 is lower than 8"))
+	b.open()
+	b.Ask(prod, waits)
+	b.pass(0)
+	b.Expect(b.problem()).To(ContainSubstring("its sequence 6 is lower than 7"), "which the status has of that key")
+}
+
+func TestNumberFarInTheFutureIsRefused(t *testing.T) {
+	b := openBus(t)
+	b.publish(said(fixture.Noon.AddDate(1, 0, 1).Unix(), proven("1.4.0")))
+	b.Ask(prod, waits)
+	b.pass(0)
+	b.Expect(b.problem()).To(HavePrefix("UpstreamNotTrusted: what staging says cannot be verified: its sequence 1"))
+	b.Expect(b.problem()).To(HaveSuffix(" is far in the future: correct the clock of cluster staging-eu; if that was never wrong, replace its key"))
+	b.publish(said(fixture.Noon.AddDate(1, 0, -1).Unix(), proven("1.4.0")))
+	b.pass(10 * time.Minute)
+	b.Expect(b.last().Problem).To(BeNil())
+}
+
 func TestSequenceSurvivesARestart(t *testing.T) {
 	b := openBus(t)
 	b.publish(said(7, proven("1.4.0")))

@@ -153,12 +153,19 @@ func (b *bus) change(change func(*environmentsv1.Environment)) {
 	b.Expect(b.cluster.Update(b.t.Context(), e)).To(Succeed())
 }
 
-// record sets the sequence in the status.
-func (b *bus) record(sequence int64) {
+// record sets the sequence in the status, signed by the present key.
+func (b *bus) record(sequence int64) { b.recordBy(map[string]int64{b.signing.String(): sequence}) }
+
+// recordBy sets the sequences in the status, by key.
+func (b *bus) recordBy(highest map[string]int64) {
 	e := &environmentsv1.Environment{}
 	b.Expect(b.cluster.Get(b.t.Context(), prod, e)).To(Succeed())
 	source := environment.SourceOf(e, e.GetUpstreams()[0])
-	e.Status.Upstreams = []environmentsv1.UpstreamStatus{{Environment: "staging", Source: source, Sequence: sequence}}
+	e.Status.Upstreams = []environmentsv1.UpstreamStatus{{Environment: "staging", Source: source}}
+	u := &e.Status.Upstreams[0]
+	for key, sequence := range highest {
+		u.Sequence, u.Keys = max(u.Sequence, sequence), append(u.Keys, environmentsv1.KeySequence{Key: key, Sequence: sequence})
+	}
 	b.Expect(b.cluster.Status().Update(b.t.Context(), e)).To(Succeed())
 }
 

@@ -71,6 +71,8 @@ func remedyOf(reason report.Reason, u environmentsv1.Upstream, place registry.Pl
 		return fmt.Sprintf("correct spec.upstreams, or find out who writes to %s", place)
 	case report.Outdated:
 		return fmt.Sprintf("the next report of %s counts again", u.Environment)
+	case report.Ahead:
+		return fmt.Sprintf("correct the clock of cluster %s; if that was never wrong, replace its key", u.Cluster)
 	case report.TooLarge, report.Unreadable, report.NewerFormat:
 	}
 	return ""
