@@ -41,6 +41,24 @@ type memory struct {
 	digest string
 	// keys is the fingerprint of the keys that it was verified with.
 	keys string
+	// at is when the last look that found it began.
+	at time.Time
+}
+
+// replicasLag is how long the replicas of a registry may return an older report, after one of
+// them has returned a newer one.
+const replicasLag = 5 * time.Minute
+
+// isLagging reports whether a report was refused that may be that of a replica that is
+// behind: the newest one was read shortly before.
+func (m memory) isLagging(known environmentsv1.UpstreamStatus, want report.Expected, err error, now time.Time) bool {
+	var refusal *report.Refusal
+	if !errors.As(err, &refusal) || refusal.Reason != report.Outdated {
+		return false
+	}
+	recent := func(read time.Time) bool { return !read.After(now) && now.Sub(read) < replicasLag }
+	return m.report.Source == want.Source && m.report.Sequence == want.Sequence && recent(m.at) ||
+		known.Sequence == want.Sequence && known.VerifiedTime != nil && recent(known.VerifiedTime.Time)
 }
 
 // expected returns what the next report must say to be used. Of an upstream that was moved
@@ -170,7 +188,10 @@ func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u env
 		return accept(e, u, before)
 	}
 	verified, err := report.Verify(stored.Envelope, keys, want)
-	if err != nil {
+	switch {
+	case before.isLagging(environment.RecordOf(e, u), want, err, s.clock.Now()):
+		return finding{failed: true, cause: err, problem: unreadableBecause(u.Environment, "the registry still returns an older report")}
+	case err != nil:
 		return refused(u, place, err)
 	}
 	return accept(e, u, memory{report: verified, digest: stored.Digest, keys: fingerprint})

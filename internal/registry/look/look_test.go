@@ -14,6 +14,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -203,6 +204,35 @@ func TestSequenceSurvivesARestart(t *testing.T) {
 	b.publish(said(7, proven("1.4.0")))
 	b.pass(time.Minute)
 	b.Expect(b.last().Problem).To(BeNil())
+}
+
+// TestOneReplicaOfTheRegistryIsBehind: which one answers is chance.
+func TestOneReplicaOfTheRegistryIsBehind(t *testing.T) {
+	b := openBus(t)
+	b.publish(said(7, proven("1.4.0")))
+	b.Ask(prod, waits)
+	b.pass(0)
+	b.publish(said(6, proven("1.3.0")))
+	b.pass(time.Minute)
+	b.Expect(b.problem()).To(Equal("UpstreamUnreadable: the report of staging cannot be read: " +
+		"the registry still returns an older report (last read at 12:00 UTC)"))
+	b.publish(said(7, proven("1.4.0")))
+	b.pass(time.Minute)
+	b.Expect(b.last().Problem).To(BeNil())
+	b.publish(said(6, proven("1.3.0")))
+	b.pass(10 * time.Minute)
+	b.Expect(b.problem()).To(HavePrefix("UpstreamNotTrusted: "), "that is longer than replicas take")
+}
+
+func TestReplicaIsBehindAfterARestart(t *testing.T) {
+	b := openBus(t)
+	b.recordBy(map[string]int64{b.signing.String(): 7}, func(u *environmentsv1.UpstreamStatus) {
+		u.VerifiedTime = &metav1.Time{Time: fixture.Noon.Add(-time.Minute)}
+	})
+	b.publish(said(6, proven("1.3.0")))
+	b.Ask(prod, waits)
+	b.pass(0)
+	b.Expect(b.problem()).To(Equal("UpstreamUnreadable: the report of staging cannot be read: the registry still returns an older report"))
 }
 
 // TestSequenceOfAnotherProcessCounts: another one was the leader for a while.

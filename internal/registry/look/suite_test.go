@@ -157,7 +157,7 @@ func (b *bus) change(change func(*environmentsv1.Environment)) {
 func (b *bus) record(sequence int64) { b.recordBy(map[string]int64{b.signing.String(): sequence}) }
 
 // recordBy sets the sequences in the status, by key.
-func (b *bus) recordBy(highest map[string]int64) {
+func (b *bus) recordBy(highest map[string]int64, changes ...func(*environmentsv1.UpstreamStatus)) {
 	e := &environmentsv1.Environment{}
 	b.Expect(b.cluster.Get(b.t.Context(), prod, e)).To(Succeed())
 	source := environment.SourceOf(e, e.GetUpstreams()[0])
@@ -165,6 +165,9 @@ func (b *bus) recordBy(highest map[string]int64) {
 	u := &e.Status.Upstreams[0]
 	for key, sequence := range highest {
 		u.Sequence, u.Keys = max(u.Sequence, sequence), append(u.Keys, environmentsv1.KeySequence{Key: key, Sequence: sequence})
+	}
+	for _, change := range changes {
+		change(u)
 	}
 	b.Expect(b.cluster.Status().Update(b.t.Context(), e)).To(Succeed())
 }

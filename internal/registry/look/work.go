@@ -137,6 +137,7 @@ func (k *upstream) take(began time.Time, f finding) (changed, isNew bool) {
 	case f.verified:
 		isNew = k.memory.digest != f.memory.digest
 		k.memory = f.memory
+		k.memory.at = began
 		k.result.Report, k.result.At = f.memory.report, began
 	case f.source != (report.Source{}) && f.source != last.Report.Source:
 		k.result = Result{} // it is about another upstream than the one that is asked now
