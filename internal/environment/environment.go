@@ -10,6 +10,7 @@ package environment
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -38,6 +39,20 @@ type View struct {
 	// Recorded is what the environment has said of its releases before. It has what the
 	// history of the Rollout has no longer, and how long releases were healthy.
 	Recorded []environmentsv1.Release
+}
+
+// Source returns what the record of an Environment is of.
+func Source(e *environmentsv1.Environment) string {
+	return strings.Join([]string{e.Spec.Name, e.Spec.Environment, e.Spec.RolloutRef.Name}, "/")
+}
+
+// Recorded returns what an Environment has said of its releases. What it has said before its
+// spec named another Rollout, application or environment does not count.
+func Recorded(e *environmentsv1.Environment) []environmentsv1.Release {
+	if e.Status.Source != "" && e.Status.Source != Source(e) {
+		return nil
+	}
+	return e.Status.Releases
 }
 
 // Record returns what the environment says of its releases, measured by its own clock.

@@ -485,3 +485,13 @@ func TestTimeThatHasNotComeCountsAsNow(t *testing.T) {
 	ahead := environment.Upstreams(nil, said, noon.Add(24*time.Hour))
 	diff(t, noon, environment.Upstreams(ahead, said, noon)[0].VerifiedTime.Time)
 }
+
+func TestRecordOfAnotherRolloutDoesNotCount(t *testing.T) {
+	e := fixture.MakeEnvironment("staging").Obj()
+	e.Status.Releases = []environmentsv1.Release{{Tag: "1.0.0"}}
+	diff(t, e.Status.Releases, environment.Recorded(e)) // by a version that did not say of what
+	e.Status.Source = environment.Source(e)
+	diff(t, e.Status.Releases, environment.Recorded(e))
+	e.Spec.RolloutRef.Name = "other"
+	diff(t, []environmentsv1.Release(nil), environment.Recorded(e))
+}

@@ -189,7 +189,7 @@ func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u
 	case found.Status.ObservedGeneration == 0:
 		read.Problem = unreadableUpstream("the Environment of %s says nothing yet: its status will be written as soon as the controller sees it", u.Environment)
 	default:
-		read.Releases = found.Status.Releases
+		read.Releases = environment.Recorded(found)
 		read.Seen = seen(e, u, 0, read.Releases)
 	}
 	return read, err

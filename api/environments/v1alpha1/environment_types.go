@@ -372,6 +372,11 @@ type EnvironmentStatus struct {
 	// +optional
 	EnvironmentInfos []EnvironmentInfo `json:"environmentInfos,omitempty"`
 
+	// source is what the releases are of: the application, the environment and the Rollout.
+	// With another spec, the record begins anew.
+	// +optional
+	Source string `json:"source,omitempty"`
+
 	// releases are what this environment says of the releases that it has deployed, the
 	// newest promotion first. Environments after it judge by them.
 	// +kubebuilder:validation:MaxItems=30

@@ -146,7 +146,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	if r.Reports != nil {
 		g.Reports = r.Reports.Gathered()
 	}
-	view, err := g.EnvironmentView(ctx, o.rollout, o.Status.Releases)
+	view, err := g.EnvironmentView(ctx, o.rollout, environment.Recorded(o.Environment))
 	if unreadable.Ignore(err) != nil {
 		return ctrl.Result{}, err //nolint:wrapcheck // it says what could not be read
 	}

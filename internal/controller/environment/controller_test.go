@@ -422,3 +422,33 @@ func TestEnvironmentIsRecordedByTheInstanceOfItsRollout(t *testing.T) {
 	s.Expect(reported["sharding.fluxcd.io/key=one"].All()).To(BeEmpty())
 	s.Expect(s.environment("staging").Status.Releases).To(HaveLen(1), "what it proved stays proven")
 }
+
+// TestRecordBeginsAnewForAnotherRollout: its promotions have higher numbers, so nothing in
+// its history contradicts the record.
+func TestRecordBeginsAnewForAnotherRollout(t *testing.T) {
+	for name, change := range map[string]func(*environmentsv1.EnvironmentSpec){
+		"another Rollout":     func(spec *environmentsv1.EnvironmentSpec) { spec.RolloutRef.Name = "other" },
+		"another environment": func(spec *environmentsv1.EnvironmentSpec) { spec.Environment = "qa" },
+		"another application": func(spec *environmentsv1.EnvironmentSpec) { spec.Name = "mail" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, append(rollouts("staging", "other"), staging().Obj())...)
+			s.promotes("staging", baked("1.2.0"), baked("1.1.0"), baked("1.0.0"))
+			s.promotes("other", baked("1.2.0"), baked("1.1.0"), baked("1.0.0"))
+			s.reconcile("staging")
+			for _, rollout := range []string{"staging", "other"} { // its history is short
+				s.ChangeStatus(&v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Name: rollout}}, func(o client.Object) {
+					status := &o.(*v1alpha1.Rollout).Status
+					status.History = status.History[:1]
+				})
+			}
+			s.reconcile("staging")
+			s.Expect(s.environment("staging").Status.Releases).To(HaveLen(3), "the record knows them")
+			s.Change(s.environment("staging"), func(o client.Object) { change(&o.(*environmentsv1.Environment).Spec) })
+			s.reconcile("staging")
+			s.Expect(s.environment("staging").Status.Releases).To(HaveLen(1))
+			s.reconcile("staging")
+			s.Expect(s.environment("staging").Status.Releases).To(HaveLen(1))
+		})
+	}
+}

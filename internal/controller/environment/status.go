@@ -48,7 +48,7 @@ func isBehind(err error) bool { return apierrors.IsConflict(err) }
 func (o observed) status() environmentsv1.EnvironmentStatus {
 	status := o.Status
 	status.ObservedGeneration = o.Generation
-	status.Releases = o.releases
+	status.Source, status.Releases = environment.Source(o.Environment), o.releases
 	status.LastHandledReconcileAt = o.handled()
 	status.Report = o.report()
 	status.Upstreams = environment.Upstreams(o.Status.Upstreams, o.upstreams(), o.now)
