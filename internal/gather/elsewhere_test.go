@@ -111,6 +111,16 @@ func TestUpstreamInAnotherCluster(t *testing.T) {
 	}
 }
 
+// TestSilenceIsKnownWithoutASoakTime: a release that bakes there waits for news, too.
+func TestSilenceIsKnownWithoutASoakTime(t *testing.T) {
+	g := NewWithT(t)
+	e := prodOf(verified(succeeded("1.0.0")))
+	e.Spec.Upstreams[0].SoakTime = nil
+	read, err := gather.Gatherer{}.Environment(t.Context(), e)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(says(read.Upstreams[0])).To(Equal("says [1.0.0], seen"))
+}
+
 func TestOnlyARecentLookConfirmsAnUpstream(t *testing.T) {
 	away := &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "the registry is away"}
 	at := func(ago time.Duration, tags ...string) looks {

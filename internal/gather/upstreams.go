@@ -200,11 +200,8 @@ func unreadableUpstream(format string, args ...any) *promotion.Problem {
 }
 
 // seen returns when an Environment first saw what an upstream says; zero if it has not
-// recorded that yet. Without a soak time, nobody asks.
+// recorded that yet.
 func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, sequence int64, said []environmentsv1.Release) time.Time {
-	if u.SoakTime == nil {
-		return time.Time{}
-	}
 	known := environment.RecordOf(e, u)
 	if known.VerifiedTime == nil || known.ObservedDigest != environment.Observed(sequence, said) {
 		return time.Time{}
