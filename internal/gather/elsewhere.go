@@ -18,6 +18,9 @@ type Reports interface {
 	Last(e *environmentsv1.Environment, u environmentsv1.Upstream) (Look, bool)
 }
 
+// LongestLook is how long a look may take. The registry may use half of it.
+const LongestLook = 30 * time.Second
+
 // Look is what a look at the report of an upstream found.
 type Look struct {
 	// Releases are what the newest verified report says.
@@ -75,7 +78,7 @@ func (g Gatherer) confirmElsewhere(e *environmentsv1.Environment, u *promotion.U
 	switch {
 	case u.Problem != nil:
 		return true
-	case !looked, look.Problem == nil && now.Sub(look.At) > e.GetRequeueInterval():
+	case !looked, look.Problem == nil && now.Sub(look.At) > max(e.GetRequeueInterval(), LongestLook): // it counts from its beginning
 		return false
 	}
 	u.Problem = look.Problem

@@ -111,6 +111,24 @@ func TestUpstreamInAnotherCluster(t *testing.T) {
 	}
 }
 
+// TestSlowRegistryConfirmsAnUpstream: a look counts from its beginning, and may take longer
+// than the interval of the Environment.
+func TestSlowRegistryConfirmsAnUpstream(t *testing.T) {
+	for seconds, want := range map[int]bool{30: true, 31: false} {
+		g := NewWithT(t)
+		s := gather.Snapshot{Input: promotion.Input{Now: fixture.Noon}}
+		e := prodOf(verified(succeeded("1.0.0")))
+		e.Spec.RequeueInterval = &metav1.Duration{Duration: 10 * time.Second}
+		read, err := gather.Gatherer{}.Environment(t.Context(), e)
+		g.Expect(err).NotTo(HaveOccurred())
+		s.Upstreams.Environments = []promotion.Environment{read}
+		found := looks{"staging": {At: fixture.Noon.Add(-time.Duration(seconds) * time.Second), Sequence: 7, Releases: succeeded("1.0.0")}}
+		confirmed, err := gather.Gatherer{Reports: found}.ConfirmUpstreams(t.Context(), &s)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(confirmed).To(Equal(want), "%d seconds ago", seconds)
+	}
+}
+
 // TestSilenceIsKnownWithoutASoakTime: a release that bakes there waits for news, too.
 func TestSilenceIsKnownWithoutASoakTime(t *testing.T) {
 	g := NewWithT(t)

@@ -15,6 +15,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
@@ -22,9 +23,6 @@ import (
 
 // requestedAt is the annotation by which users ask for a look.
 const requestedAt = meta.ReconcileRequestAnnotation
-
-// longestLook is how long a look may take. The registry may use half of it.
-const longestLook = 30 * time.Second
 
 // SourceOf returns what the report of an upstream must be about. The report of a [Result]
 // may be about something else for a moment after the Environment has changed.
@@ -126,7 +124,7 @@ func (s *Store) look(ctx context.Context, u Upstream, before memory) finding {
 		return finding{gone: true}
 	}
 	s.observe(u, e)
-	ctx, cancel := context.WithTimeout(ctx, longestLook)
+	ctx, cancel := context.WithTimeout(ctx, gather.LongestLook)
 	defer cancel()
 	f := s.lookAt(ctx, e, *spec, before)
 	f.interval, f.source = e.GetRequeueInterval(), SourceOf(e, *spec)
