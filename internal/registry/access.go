@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"time"
@@ -63,7 +64,7 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 		return a, err
 	}
 	if proxy != nil || certificates != nil {
-		a.transport = newTransport()
+		a.transport = r.newTransport()
 		a.transport.TLSClientConfig = certificates
 	}
 	if proxy != nil {
@@ -79,6 +80,15 @@ const userAgent = "rollout-controller"
 // silence is how long a connection may be idle before it is checked, and how long the
 // answer to this check may take. Many requests share a connection.
 const silence = 5 * time.Second
+
+// newTransport returns a transport with its own connections, which the guard checks.
+func (r *Reader) newTransport() *http.Transport {
+	transport := newTransport()
+	if r.guard != nil {
+		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: r.guard}).DialContext
+	}
+	return transport
+}
 
 // newTransport returns a transport with its own connections.
 func newTransport() *http.Transport {

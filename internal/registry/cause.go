@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -47,7 +48,10 @@ func Cause(err error) string {
 
 func byUs(err error) string {
 	var busy *Busy
+	var refused *destination.Refused
 	switch {
+	case errors.As(err, &refused):
+		return refused.Error()
 	case errors.As(err, &busy):
 		return (&Busy{Status: busy.Status}).Error() // for how long differs
 	case errors.Is(err, ErrNotFound):

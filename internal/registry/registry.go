@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"syscall"
 	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -68,6 +69,17 @@ type Reader struct {
 	secrets      client.Reader
 	tokens       *cache.TokenCache
 	transport    *http.Transport
+	guard        Guard
+}
+
+// Guard returns an error if a connection to an address must not be opened. It is the
+// ControlContext of a net.Dialer.
+type Guard func(ctx context.Context, network, address string, connection syscall.RawConn) error
+
+// Guard makes all connections from now on subject to a guard.
+func (r *Reader) Guard(guard Guard) {
+	r.guard = guard
+	r.transport = r.newTransport()
 }
 
 // tokensKept is how many short-lived tokens of cloud providers are stored. There is one

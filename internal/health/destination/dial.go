@@ -16,7 +16,7 @@ type Refused struct{ what string }
 // Error says what kind of address it is, but not which: the name that led to it may have
 // been chosen to find that out.
 func (r *Refused) Error() string {
-	return "the destination has an address that HealthChecks may never use: " + r.what
+	return "the destination has an address that may never be used: " + r.what
 }
 
 // Guard checks addresses. It must have Protected.
@@ -75,6 +75,12 @@ func (d *Dialer) control(_ context.Context, network, address string, _ syscall.R
 		return &Refused{what}
 	}
 	return nil
+}
+
+// RefuseForbidden is a net.Dialer's ControlContext that refuses the addresses that are
+// forbidden everywhere, after a name was resolved and before anything is sent.
+func RefuseForbidden(ctx context.Context, network, address string, c syscall.RawConn) error {
+	return (&Dialer{}).control(ctx, network, address, c)
 }
 
 func (d *Dialer) refuses(address netip.Addr) string {

@@ -84,7 +84,7 @@ func TestDialRefusesAddressesAlthoughTheyAreListed(t *testing.T) {
 			err := dial(t, destination.Guard{Protected: protecting("192.0.2.10", "2001:db8::10")}, address)
 			var refused *destination.Refused
 			g.Expect(errors.As(err, &refused)).To(BeTrue(), "%v", err)
-			g.Expect(refused.Error()).To(Equal("the destination has an address that HealthChecks may never use: " + want))
+			g.Expect(refused.Error()).To(Equal("the destination has an address that may never be used: " + want))
 		})
 	}
 }

@@ -198,7 +198,7 @@ func TestWhatIsNotObservedIsAnError(t *testing.T) {
 		"no TLS":               {url: strings.Replace(plain, "http://", "https://", 1), message: "the server does not speak TLS: use the scheme http"},
 		"no HTTP":              {url: speaking(t, marker+"\r\n\r\n"), message: "the request failed, and the log of the controller says why"},
 		"too many headers":     {url: speaking(t, "HTTP/1.1 200 OK\r\nX-Marker: "+strings.Repeat(marker, 8<<10)+"\r\n\r\n"), message: "the request failed, and the log of the controller says why"},
-		"an address that is never allowed": {url: plain, message: "the destination has an address that HealthChecks may never use: a loopback address",
+		"an address that is never allowed": {url: plain, message: "the destination has an address that may never be used: a loopback address",
 			change: func(a *asker) { a.guard.AllowLoopback = false }},
 		"unknown addresses of the API server": {url: plain, message: "nothing is asked, because this controller cannot read what it needs: its log says what",
 			change: func(a *asker) {
