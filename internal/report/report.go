@@ -15,7 +15,7 @@
 //   - [Tag], [Sequence]: where a report is stored, and which one is newer (order.go)
 //
 // All functions are pure. The times in a report are only shown. No time of one cluster is
-// compared with the clock of another one.
+// compared with the clock of another one, but for a number that is a year ahead.
 package report
 
 import (
