@@ -18,6 +18,11 @@ import (
 // gatherHealth reads the HealthChecks that the Rollout selects, and those that it owns. A
 // selection that only a user can correct is no error.
 func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
+	return g.health(ctx, s, s.Targets.Problem == nil)
+}
+
+// health does so for a Rollout whose targets are known, or not.
+func (g Gatherer) health(ctx context.Context, s *Snapshot, targetsKnown bool) error {
 	selection, err := selectionOf(s.Rollout)
 	if err != nil {
 		s.Health.Problem = &promotion.Problem{
@@ -39,7 +44,7 @@ func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 		s.Health.Problem, err = g.denied(ctx, s.Rollout.Namespace, checks)
 	}
 	if err == nil {
-		checks, err = g.withTargets(ctx, s, checks)
+		checks, err = g.withTargets(ctx, s, checks, targetsKnown)
 	}
 	if err != nil {
 		s.Health.Problem = &promotion.Problem{

@@ -101,7 +101,7 @@ func (g Gatherer) confirmUpstream(ctx context.Context, u *promotion.Upstream) er
 	if err := g.Live.Get(ctx, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout}, live); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("confirm the upstream %s: %w", u.Environment, err)
 	}
-	view, err := g.EnvironmentView(ctx, live, u.Releases)
+	view, err := g.liveView(ctx, live, u.Releases)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ type TargetChecks struct {
 
 // withTargets returns the selected checks with those that the Rollout owns. A missing one
 // is a problem: without it, pods of the release before would prove this one.
-func (g Gatherer) withTargets(ctx context.Context, s *Snapshot, selected []v1alpha1.HealthCheck) ([]v1alpha1.HealthCheck, error) {
+func (g Gatherer) withTargets(ctx context.Context, s *Snapshot, selected []v1alpha1.HealthCheck, targetsKnown bool) ([]v1alpha1.HealthCheck, error) {
 	owned := &v1alpha1.HealthCheckList{}
 	err := g.Client.List(ctx, owned, client.InNamespace(s.Rollout.Namespace), client.MatchingFields{checkOwnerIndex: string(s.Rollout.UID)})
 	if err != nil {
@@ -43,7 +43,7 @@ func (g Gatherer) withTargets(ctx context.Context, s *Snapshot, selected []v1alp
 		owner := ownerOf(&check)
 		return owner == nil || owner.UID != s.Rollout.UID
 	})
-	if s.Targets.Problem != nil {
+	if !targetsKnown {
 		return append(selected, owned.Items...), nil // which are wanted is not known
 	}
 	kept := s.compare(g.wantedChecks(s.Rollout, s.Found, selected), owned.Items)

@@ -193,3 +193,28 @@ func TestHealthChecksThatNothingAsksForAreSurplus(t *testing.T) {
 	g.Expect(namesIn(s.TargetChecks.Surplus)).To(Equal([]string{"shop-kustomization-web"}))
 	g.Expect(namesIn(s.Health.Checks)).To(Equal([]string{"web"}))
 }
+
+// What an environment says of its releases rests on the checks that its Rollout owns as well.
+func TestOwnedHealthChecksCountForAnEnvironment(t *testing.T) {
+	g := NewWithT(t)
+	rollout := measuring()
+	check := owned(t, rollout)
+	view := func(cached, live v1alpha1.HealthStatus) (seen, confirmed string) {
+		said := func(status v1alpha1.HealthStatus) client.Object {
+			said := check.DeepCopy()
+			said.Status.Status = status
+			return said
+		}
+		gatherer := Gatherer{Client: readerOf(t, rollout, said(cached)), Live: readerOf(t, rollout, said(live))}
+		v, err := gatherer.EnvironmentView(t.Context(), rollout, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		l, err := gatherer.liveView(t.Context(), rollout, nil)
+		g.Expect(err).NotTo(HaveOccurred())
+		return v.Unhealthy, l.Unhealthy
+	}
+	named := "HealthCheck shop-prod/shop-kustomization-web"
+	seen, confirmed := view(v1alpha1.HealthStatusUnhealthy, v1alpha1.HealthStatusUnhealthy)
+	g.Expect([]string{seen, confirmed}).To(Equal([]string{named, named}))
+	seen, confirmed = view(v1alpha1.HealthStatusHealthy, v1alpha1.HealthStatusUnhealthy)
+	g.Expect([]string{seen, confirmed}).To(Equal([]string{"", named}), "before a proof counts, it is asked past the caches")
+}

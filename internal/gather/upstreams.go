@@ -314,15 +314,30 @@ func (g Gatherer) readable(ctx context.Context, reader *environmentsv1.Environme
 // EnvironmentView returns an environment as its record needs it.
 func (g Gatherer) EnvironmentView(ctx context.Context, rollout *v1alpha1.Rollout, recorded []environmentsv1.Release) (environment.View, error) {
 	s := Snapshot{Input: promotion.Input{Rollout: rollout}}
-	err := g.gatherHealth(ctx, &s)
-	view := environment.View{Rollout: rollout, Recorded: recorded, LastError: lastError(s.Health.Checks)}
+	err := g.health(ctx, &s, false)
+	return s.view(recorded), err
+}
+
+// liveView does the same past the caches.
+func (g Gatherer) liveView(ctx context.Context, rollout *v1alpha1.Rollout, recorded []environmentsv1.Release) (environment.View, error) {
+	s := Snapshot{Input: promotion.Input{Rollout: rollout}}
+	err := g.health(ctx, &s, false)
+	if err == nil {
+		s.Health.Checks, err = g.liveChecks(ctx, s.Health.Checks)
+	}
+	return s.view(recorded), err
+}
+
+// view returns what the health of a snapshot says of an environment.
+func (s *Snapshot) view(recorded []environmentsv1.Release) environment.View {
+	view := environment.View{Rollout: s.Rollout, Recorded: recorded, LastError: lastError(s.Health.Checks)}
 	if s.Health.Problem != nil {
 		view.Unhealthy = s.Health.Problem.Message
 	} else {
 		view.Unhealthy = promotion.NamesOf(promotion.Unhealthy(s.Health.Checks))
 		view.Pending = slices.ContainsFunc(s.Health.Checks, func(c v1alpha1.HealthCheck) bool { return c.Status.Status != v1alpha1.HealthStatusHealthy })
 	}
-	return view, err
+	return view
 }
 
 func lastError(checks []v1alpha1.HealthCheck) time.Time {
