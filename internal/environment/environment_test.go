@@ -101,6 +101,10 @@ func TestHistoryAsARecord(t *testing.T) {
 			view(baked("1.2.0"), entry("1.1.0").Cancelled(), baked("1.0.0")),
 			[]string{"#3 1.2.0 Succeeded, current, Baked, soaked 1h0m0s", "#1 1.0.0 Succeeded, Baked, soaked 1h0m0s"},
 		},
+		"nor does one in a state that only another client knows, or in none": {
+			view(baked("1.2.0"), entry("1.1.0").State("Pending"), entry("1.0.0").State("")),
+			[]string{"#3 1.2.0 Succeeded, current, Baked, soaked 1h0m0s"},
+		},
 		"the newest promotion of a release decides": {
 			view(entry("1.0.0").Failed().BakeEnd(noon), baked("1.1.0"), baked("1.0.0")),
 			[]string{"#3 1.0.0 Failed, current", "#2 1.1.0 Succeeded, Baked, soaked 1h0m0s, went back to 1.0.0"},

@@ -65,8 +65,8 @@ func recordedOf(v View) []environmentsv1.Release {
 		last = max(last, r.ID)
 		entry := entryOf(v.Rollout, r.ID)
 		mistaken := entry != nil && identityOf(&entry.Version) != identity(&r)
-		unfinished := r.State.Running() && (entry == nil || entry.State() == v1alpha1.BakeCancelled)
-		if mistaken || unfinished {
+		unfinished := r.State.Running() && (entry == nil || !judges(entry.State()))
+		if mistaken || unfinished || !judges(r.State) {
 			continue
 		}
 		if r.Current {
@@ -93,7 +93,7 @@ func recordedAs(recorded []environmentsv1.Release, entry *v1alpha1.DeploymentHis
 // promoted enters a promotion. It returns nil if it says nothing of the release: because a
 // later one decides, or because another choice ended it.
 func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *metav1.Duration) *environmentsv1.Release {
-	if entry.State() == v1alpha1.BakeCancelled {
+	if !judges(entry.State()) {
 		return nil
 	}
 	r, at := released(entry, bakeTime), rec.find(&entry.Version)
@@ -117,6 +117,13 @@ func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *me
 	}
 	*old = r
 	return old
+}
+
+// judges reports whether an entry in a state says something of its release. One that was
+// cancelled does not, nor does one in a state that only another client knows: kuberik before
+// v0.6 wrote none.
+func judges(state v1alpha1.BakeStatus) bool {
+	return state.Running() || state == v1alpha1.BakeSucceeded || state == v1alpha1.BakeFailed
 }
 
 // released returns what an entry of the history says of its release.

@@ -73,6 +73,21 @@ func check(r Report) error {
 	return nil
 }
 
+// Sayable divides releases into those that a report can contain, and those because of which
+// readers would refuse all of it: another client may have written a state or a tag that none
+// of them knows. What is not said holds there anyway.
+func Sayable(releases []environmentsv1.Release) (said []environmentsv1.Release, unsayable []error) {
+	seen := map[string]bool{}
+	for i := range releases {
+		if err := checkRelease(&releases[i], len(said), seen); err != nil {
+			unsayable = append(unsayable, err)
+			continue
+		}
+		said = append(said, releases[i])
+	}
+	return said, unsayable
+}
+
 // checkRelease checks one release. Seen are the digests of those before it: the first of
 // two would hide the second.
 func checkRelease(r *environmentsv1.Release, place int, seen map[string]bool) error {

@@ -76,7 +76,7 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{}.failed("the report cannot be published", err)
 	}
-	w := write{Publisher: p, content: s.wanted.content, reference: s.reference(), last: s.lastSequence()}
+	w := write{Publisher: p, content: s.wanted.content, unsayable: s.wanted.unsayable, reference: s.reference(), last: s.lastSequence()}
 	w.content.ClusterUID = uid
 	if s.published().Digest == w.content.Digest() {
 		if !s.forced && !s.comparing {
@@ -110,6 +110,7 @@ func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *promotion.P
 type write struct {
 	*Publisher
 	content   report.Report
+	unsayable []error // what is left out of it
 	key       report.SigningKey
 	place     registry.Place
 	reference string
@@ -135,6 +136,9 @@ func (w write) do(ctx context.Context, seen bool) outcome {
 	if o.manifest, err = w.push(ctx, w.place, envelope, ""); err != nil {
 		o.manifest = ""
 		return o.failed("the report cannot be stored in "+w.reference, err)
+	}
+	for _, why := range w.unsayable {
+		w.log.Info("a release is left out of a report", "report", w.reference, "reason", truncate.Text(why.Error(), longestReason))
 	}
 	o.stored = w.status(r)
 	return o

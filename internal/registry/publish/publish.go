@@ -145,7 +145,8 @@ func (p *Publisher) Publish(e *environmentsv1.Environment, releases []environmen
 		s = &subject{}
 		p.subjects[key] = s
 	}
-	s.take(e, contentOf(e, p.cluster, releases))
+	said, unsayable := report.Sayable(releases)
+	s.take(e, contentOf(e, p.cluster, said), unsayable)
 	p.plan(key, s)
 	s.shown = s.publication()
 	return s.publication()
