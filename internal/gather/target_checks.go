@@ -142,11 +142,14 @@ func (g Gatherer) checkOf(rollout *v1alpha1.Rollout, t targets.Target) v1alpha1.
 	return check
 }
 
-// Correct makes a check what it should be, and keeps what others have added to it. It
-// reports whether it changed something.
+// Correct makes a check what it should be, and keeps what others have added to it: what an
+// API server adds each time must not be taken away each time. It reports whether it changed
+// something.
 func Correct(check, wanted *v1alpha1.HealthCheck) bool {
 	before := check.DeepCopy()
-	check.Spec = wanted.Spec
+	if !check.IsClass(v1alpha1.HealthCheckClassKustomization) || !check.IsEnforced() {
+		check.Spec = wanted.Spec
+	}
 	delete(check.Annotations, v1alpha1.KustomizationAnnotation)
 	delete(check.Annotations, v1alpha1.HelmReleaseAnnotation)
 	for key, value := range wanted.Annotations {

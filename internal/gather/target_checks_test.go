@@ -147,6 +147,7 @@ func TestOwnedHealthChecksAreKeptAsTheyShouldBe(t *testing.T) {
 		"about a chart as well":   {func(c *v1alpha1.HealthCheck) { c.Annotations[v1alpha1.HelmReleaseAnnotation] = "web" }, true},
 		"with more labels":        {func(c *v1alpha1.HealthCheck) { c.Labels["more"] = "yes" }, false},
 		"about another":           {func(c *v1alpha1.HealthCheck) { c.Annotations[v1alpha1.KustomizationAnnotation] = "api" }, true},
+		"with more in its spec":   {func(c *v1alpha1.HealthCheck) { c.Spec.AccessFrom = &v1alpha1.AccessFrom{} }, false},
 		"without effect":          {func(c *v1alpha1.HealthCheck) { no := false; c.Spec.Enforce = &no }, true},
 		"of another instance":     {func(c *v1alpha1.HealthCheck) { c.Labels["shard"] = "two" }, true},
 		"of no instance":          {func(c *v1alpha1.HealthCheck) { c.Labels = nil }, true},

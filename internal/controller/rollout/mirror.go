@@ -45,9 +45,12 @@ func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout,
 	if created := r.mirrors.of(key, rollout); created != nil && r.Now().Sub(*created) < mirrorSettles {
 		return nil
 	}
+	if err := r.createMirror(ctx, rollout, free); err != nil {
+		return err
+	}
 	now := r.Now()
 	r.mirrors.put(key, rollout, &now)
-	return r.createMirror(ctx, rollout, free)
+	return nil
 }
 
 // updateMirror writes the list of versions if it has changed. It deletes the gate if nothing
