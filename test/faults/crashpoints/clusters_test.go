@@ -84,7 +84,7 @@ func openCrossing(t *testing.T) *crossing {
 	second.Spec.Upstreams = []environmentsv1.Upstream{app.Elsewhere("staging", name(c.staging), c.registry.repository())}
 
 	c.staging.start(append(objectsOf(first, time.Second), c.keys.Secret("")), scenario.ReportFlags(name(c.staging))...)
-	trusted := scenario.TrustedKeys("", map[string]scenario.KeyPair{"staging": c.keys})
+	trusted := scenario.TrustedKeys("", map[string]scenario.KeyPair{name(c.staging): c.keys})
 	c.prod.start(append(objectsOf(second, 0), trusted), scenario.ReportFlags(name(c.prod))...)
 	return c
 }
