@@ -209,6 +209,10 @@ func TestProblemsOfAnEnvironment(t *testing.T) {
 			} else {
 				s.Expect(s.Events.Take()).To(BeEmpty())
 			}
+			s.writes()
+			s.Pass(time.Hour)
+			s.reconcile("prod")
+			s.Expect(s.writes()).To(BeEmpty(), "what stays as it is keeps its time")
 		})
 	}
 }

@@ -17,10 +17,10 @@ import (
 )
 
 // setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
-// together.
+// together. One that stays keeps the time of its transition: otherwise each look at a registry
+// would be a write.
 func (o observed) setReady(conditions *[]metav1.Condition) {
-	apimeta.RemoveStatusCondition(conditions, v1alpha1.ReconcilingCondition)
-	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
+	stays := ""
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		apimeta.SetStatusCondition(conditions, metav1.Condition{
 			Type: kind, Status: status, Reason: reason, Message: truncate.Message(message),
@@ -31,11 +31,18 @@ func (o observed) setReady(conditions *[]metav1.Condition) {
 	case problem == nil:
 		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, environmentsv1.SucceededReason, o.summary())
 	case slices.Contains(passing, problem.Reason):
-		set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, problem.Message)
+		stays = v1alpha1.ReconcilingCondition
+		set(stays, metav1.ConditionTrue, v1alpha1.ProgressingReason, problem.Message)
 		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
 	default:
-		set(v1alpha1.StalledCondition, metav1.ConditionTrue, problem.Reason, problem.Message)
+		stays = v1alpha1.StalledCondition
+		set(stays, metav1.ConditionTrue, problem.Reason, problem.Message)
 		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
+	}
+	for _, kind := range []string{v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition} {
+		if kind != stays {
+			apimeta.RemoveStatusCondition(conditions, kind)
+		}
 	}
 }
 

@@ -191,6 +191,10 @@ func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 			s.Expect(c.kstatus()).To(Equal(status.FailedStatus))
 			s.Expect(s.Events.Take()).To(Equal([]fixture.Event{
 				{On: c.object.GetName(), Type: corev1.EventTypeWarning, Reason: want.Reason, Message: want.Message}}))
+			s.Wire.Forget()
+			s.Pass(time.Minute)
+			c.tick()
+			s.Expect(s.Wire.Writes()).To(BeEmpty(), "what stays as it is keeps its time")
 
 			c.edit(func(o gather.Schedule) {
 				o.Object.(*v1alpha1.ClusterRolloutSchedule).Spec = good.Object.(*v1alpha1.ClusterRolloutSchedule).Spec

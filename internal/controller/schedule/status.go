@@ -101,10 +101,10 @@ func (f observation) fill(status *v1alpha1.RolloutScheduleStatus) {
 }
 
 // setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
-// together.
+// together. One that stays keeps the time of its transition: otherwise each pass would be a
+// write.
 func (f observation) setReady(conditions *[]metav1.Condition) {
-	apimeta.RemoveStatusCondition(conditions, v1alpha1.ReconcilingCondition)
-	apimeta.RemoveStatusCondition(conditions, v1alpha1.StalledCondition)
+	stays := ""
 	set := func(kind string, status metav1.ConditionStatus, reason, message string) {
 		apimeta.SetStatusCondition(conditions, metav1.Condition{
 			Type: kind, Status: status, Reason: reason, Message: truncate.Message(message),
@@ -114,16 +114,23 @@ func (f observation) setReady(conditions *[]metav1.Condition) {
 	switch failed := describeFailures(f.failures); {
 	case f.problem != nil:
 		message := "closed: " + f.problem.Message
-		set(v1alpha1.StalledCondition, metav1.ConditionTrue, f.problem.Reason, message)
+		stays = v1alpha1.StalledCondition
+		set(stays, metav1.ConditionTrue, f.problem.Reason, message)
 		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, f.problem.Reason, message)
 	case failed != "":
 		message := f.state.String() + "; " + failed
-		set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, v1alpha1.ProgressingReason, message)
+		stays = v1alpha1.ReconcilingCondition
+		set(stays, metav1.ConditionTrue, v1alpha1.ProgressingReason, message)
 		set(v1alpha1.ReadyCondition, metav1.ConditionFalse, v1alpha1.GateWriteFailedReason, message)
 	case f.state.Open:
 		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ScheduleOpenReason, f.state.String())
 	default:
 		set(v1alpha1.ReadyCondition, metav1.ConditionTrue, v1alpha1.ScheduleClosedReason, f.state.String())
+	}
+	for _, kind := range []string{v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition} {
+		if kind != stays {
+			apimeta.RemoveStatusCondition(conditions, kind)
+		}
 	}
 }
 
