@@ -5,7 +5,9 @@ package promotion
 import (
 	"fmt"
 	"slices"
+	"time"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -45,7 +47,26 @@ func (d *Decision) chooseFirstRelease(in Input) {
 		return
 	}
 	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
+	if later := recognizedBy(in, d.Candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
+		d.lookAt(later)
+		return
+	}
 	d.promoteAutomatically(in, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
+}
+
+// recognizedWithin is how long the first release waits for the digests of newer ones.
+const recognizedWithin = time.Minute
+
+// recognizedBy returns until when a newer release may be recognized as one that the upstreams
+// have proven; zero if there is none. The registry says the digests of a new Rollout's releases
+// one after the other, and an older one must not be first because its digest came first.
+func recognizedBy(in Input, candidates []Verdict, than v1alpha1.VersionInfo) time.Time {
+	newer := slices.IndexFunc(candidates, func(v Verdict) bool { return v.Release.Tag == than.Tag })
+	unknown := func(v Verdict) bool { return v.HeldBy(environmentsv1.UpstreamUnknownReason) }
+	if newer < 0 || !slices.ContainsFunc(candidates[:newer], unknown) {
+		return time.Time{}
+	}
+	return in.Rollout.CreationTimestamp.Add(recognizedWithin)
 }
 
 // FirstHolds returns what holds a release while nothing was promoted yet.

@@ -531,6 +531,22 @@ func TestFirstReleaseWaitsForItsProofToo(t *testing.T) {
 	}
 }
 
+// The registry says the digests of a new Rollout's releases one after the other.
+func TestFirstReleaseWaitsForDigestsOfNewerOnes(t *testing.T) {
+	fresh := func(newer v1alpha1.VersionInfo) *situation {
+		r := rollout().Releases(known("1.3.0"), newer)
+		s := given(r).environments(prod(after("staging", proven("1.4.0"), proven("1.3.0"))))
+		s.input.Rollout.CreationTimestamp = metav1.Time{Time: noon}
+		return s
+	}
+	unknown := release("1.4.0").Obj()
+	d := promotion.Decide(fresh(unknown).at(noon).in())
+	diff(t, promotion.Nothing, d.Action)
+	diff(t, noon.Add(time.Minute), d.RecheckAt)
+	diff(t, "Promote 1.4.0", settledBy(promotion.Decide(fresh(known("1.4.0")).at(noon).in())).Does)
+	diff(t, "Promote 1.3.0", settledBy(promotion.Decide(fresh(unknown).at(noon.Add(time.Minute)).in())).Does)
+}
+
 func (s *situation) withoutEnvironment(why string) *situation {
 	s.input.Upstreams.Problem = why
 	return s
