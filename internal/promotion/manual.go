@@ -186,9 +186,12 @@ func (d *Decision) answerRetry(in Input) {
 // back after the next promotion, or when the quarantine ends.
 func (d *Decision) answerForce(in Input) {
 	forced, current := in.Rollout.Annotations[v1alpha1.ForceDeployAnnotation], in.Rollout.Current()
+	if forced == "" || in.Rollout.Pinned() != "" {
+		return
+	}
 	recalled := notRecalled(in, known(d.Ledger, forced))
 	deployed := current != nil && current.Version.Tag == forced
-	if forced == "" || in.Rollout.Pinned() != "" || !deployed && recalled == nil {
+	if !deployed && recalled == nil {
 		return
 	}
 	d.consume(in, v1alpha1.ForceDeployAnnotation, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
