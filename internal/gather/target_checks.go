@@ -122,15 +122,13 @@ const longestName = 253
 // checkOf returns the check of a target, for the instance that acts for its Rollout. Its
 // name says to the reader of a list what it is about.
 func (g Gatherer) checkOf(rollout *v1alpha1.Rollout, t targets.Target) v1alpha1.HealthCheck {
-	class, isController := v1alpha1.HealthCheckClassKustomization, true
+	class := v1alpha1.HealthCheckClassKustomization
 	check := v1alpha1.HealthCheck{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace:   rollout.Namespace,
-			Name:        truncate.Name(rollout.Name+"-"+strings.ToLower(t.Kind())+"-"+t.Object().GetName(), longestName),
-			Annotations: map[string]string{subjectOf(t).Annotation(): t.Object().GetName()},
-			OwnerReferences: []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.RolloutKind, Name: rollout.Name, UID: rollout.UID, Controller: &isController,
-			}},
+			Namespace:       rollout.Namespace,
+			Name:            truncate.Name(rollout.Name+"-"+strings.ToLower(t.Kind())+"-"+t.Object().GetName(), longestName),
+			Annotations:     map[string]string{subjectOf(t).Annotation(): t.Object().GetName()},
+			OwnerReferences: OwnedBy(rollout),
 		},
 		Spec: v1alpha1.HealthCheckSpec{Class: &class},
 	}
@@ -159,6 +157,15 @@ func Correct(check, wanted *v1alpha1.HealthCheck) bool {
 		metav1.SetMetaDataLabel(&check.ObjectMeta, key, value)
 	}
 	return !equality.Semantic.DeepEqual(before, check)
+}
+
+// OwnedBy returns the owners of an object that a Rollout owns. It does not block the deletion
+// of the Rollout: some clusters allow that only to those who may change its finalizers.
+func OwnedBy(rollout *v1alpha1.Rollout) []metav1.OwnerReference {
+	isController := true
+	return []metav1.OwnerReference{{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.RolloutKind, Name: rollout.Name, UID: rollout.UID, Controller: &isController,
+	}}
 }
 
 // ownerOf returns the Rollout that owns a check; nil if none does.

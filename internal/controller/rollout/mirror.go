@@ -74,13 +74,10 @@ func (r *Reconciler) updateMirror(ctx context.Context, gate *v1alpha1.RolloutGat
 
 // createMirror creates the gate. One of another Rollout that has that name stays as it is.
 func (r *Reconciler) createMirror(ctx context.Context, rollout *v1alpha1.Rollout, free []string) error {
-	isController := true
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{
 		Namespace: rollout.Namespace, Name: promotion.MirrorName(rollout), Labels: map[string]string{v1alpha1.MirrorLabel: "true"},
-		Annotations: map[string]string{v1alpha1.PrettyNameAnnotation: mirrorTitle, v1alpha1.DescriptionAnnotation: mirrorText},
-		OwnerReferences: []metav1.OwnerReference{{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.RolloutKind, Name: rollout.Name, UID: rollout.UID, Controller: &isController,
-		}},
+		Annotations:     map[string]string{v1alpha1.PrettyNameAnnotation: mirrorTitle, v1alpha1.DescriptionAnnotation: mirrorText},
+		OwnerReferences: gather.OwnedBy(rollout),
 	}}
 	gate.Spec.RolloutRef, gate.Spec.AllowedVersions = &v1alpha1.LocalObjectReference{Name: rollout.Name}, &free
 	switch err := r.Client.Create(ctx, gate, client.FieldOwner(write.FieldManager)); {
