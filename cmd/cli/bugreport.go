@@ -18,6 +18,7 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -48,7 +49,8 @@ func newBugReport(p *program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bug-report NAME", Short: "Collect what a decision depends on in one file",
 		Long: `Collect the objects that the decision about a Rollout depends on, their events, and the
-explanation in one file. There is never a Secret or a ConfigMap in it.
+explanation in one file. There is never a Secret or a ConfigMap in it, no value of a
+header, and of the variables, values and patches of targets only what Rollouts write.
 
 explain, simulate, status and history read it with -f, without a cluster.`,
 		Example: fmt.Sprintf(`  %[1]s bug-report shop --redact
@@ -91,7 +93,17 @@ func (r *reporting) run(ctx context.Context, name string) error {
 	return nil
 }
 
-// objectsOf returns what the decision depends on, as it was read.
+// removePasswords removes from an object what may be a password: the values of headers, and
+// the copy of the whole object that kubectl apply keeps.
+func removePasswords(object map[string]any) {
+	unstructured.RemoveNestedField(object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	for header := range headersOf(object) {
+		header["value"] = "removed"
+	}
+}
+
+// objectsOf returns what the decision depends on, as it was read, but without what may be
+// a password.
 func objectsOf(ctx context.Context, v view) ([]map[string]any, error) {
 	scheme, _, err := newScheme(imagev1.GroupVersion.Version)
 	if err != nil {
@@ -112,6 +124,7 @@ func objectsOf(ctx context.Context, v view) ([]map[string]any, error) {
 			return nil, fmt.Errorf("encode %s: %w", object.GetName(), err)
 		}
 		content["apiVersion"], content["kind"] = kind.ToAPIVersionAndKind()
+		removePasswords(content)
 		generic = append(generic, content)
 	}
 	return generic, nil

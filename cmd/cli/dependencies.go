@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,16 +55,31 @@ func dependenciesOf(ctx context.Context, v view) ([]client.Object, error) {
 	return d.all, d.err
 }
 
-// reported returns the object of a target. Of the values of a HelmRelease, which may
-// contain passwords, it has only those that Rollouts write.
+// reported returns the object of a target as a report has it: patches, variables and
+// values may contain passwords. Of variables and values it has only those that Rollouts
+// write.
 func reported(target targets.Target) client.Object {
-	if target.HelmRelease == nil {
-		return target.Object()
+	switch {
+	case target.HelmRelease != nil:
+		release := target.HelmRelease.DeepCopy()
+		targets.KeepWrittenValues(release)
+		return release
+	case target.Kustomization != nil:
+		return reportedKustomization(target.Kustomization)
 	}
-	release := target.HelmRelease.DeepCopy()
-	targets.KeepWrittenValues(release)
-	delete(release.Annotations, corev1.LastAppliedConfigAnnotation)
-	return release
+	return target.Object()
+}
+
+func reportedKustomization(k *kustomizev1.Kustomization) *kustomizev1.Kustomization {
+	kept := k.DeepCopy()
+	kept.Spec = kustomizev1.KustomizationSpec{
+		SourceRef: k.Spec.SourceRef, Path: k.Spec.Path, Interval: k.Spec.Interval, Timeout: k.Spec.Timeout, DependsOn: k.Spec.DependsOn,
+		Suspend: k.Spec.Suspend, Prune: k.Spec.Prune, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
+	}
+	if written := targets.WrittenVariables(k); written != nil {
+		kept.Spec.PostBuild = &kustomizev1.PostBuild{Substitute: written}
+	}
+	return kept
 }
 
 // dependencies collects objects that others refer to.

@@ -5,12 +5,11 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -49,7 +48,6 @@ func redactionsOf(objects []map[string]any, first ...string) redactions {
 				r.image(value)
 			}
 		})
-		r.headers(object)
 	}
 	quoted := make([]string, 0, len(r.words))
 	for _, name := range slices.SortedFunc(maps.Keys(r.words), longest) {
@@ -71,14 +69,17 @@ func (r redactions) replace(kind, name string) {
 	}
 }
 
-// headers makes words for the values of the headers that a HealthCheck sends.
-func (r redactions) headers(object map[string]any) {
-	for _, class := range []string{"prometheus", "http"} {
-		headers, _, _ := unstructured.NestedSlice(object, "spec", class, "headers")
-		for _, header := range headers {
-			if header, ok := header.(map[string]any); ok {
-				value, _ := header["value"].(string)
-				r.replace("header", value)
+// headersOf visits the headers that a HealthCheck sends.
+func headersOf(object map[string]any) iter.Seq[map[string]any] {
+	return func(yield func(map[string]any) bool) {
+		spec, _ := object["spec"].(map[string]any)
+		for _, class := range []string{"prometheus", "http"} {
+			fields, _ := spec[class].(map[string]any)
+			headers, _ := fields["headers"].([]any)
+			for _, header := range headers {
+				if header, ok := header.(map[string]any); ok && !yield(header) {
+					return
+				}
 			}
 		}
 	}

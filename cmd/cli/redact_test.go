@@ -97,6 +97,7 @@ func TestWhatHealthChecksAskIsReplaced(t *testing.T) {
 			"measurements": []any{map[string]any{"value": "0.0312"}},
 		},
 	}
+	removePasswords(content)
 	redactionsOf([]map[string]any{content}).redact(content)
 	text := fmt.Sprint(content)
 	if strings.Contains(text, "acme") || strings.Contains(text, "customers") || !strings.Contains(text, "0.0312") || !strings.Contains(text, "http://host-") {

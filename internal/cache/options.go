@@ -167,7 +167,7 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
 	}
 	if k.Spec.PostBuild != nil {
-		spec.PostBuild = &kustomizev1.PostBuild{Substitute: driven(k)}
+		spec.PostBuild = &kustomizev1.PostBuild{Substitute: targets.WrittenVariables(k)}
 	}
 	k.Spec = spec
 	status := kustomizev1.KustomizationStatus{
@@ -179,24 +179,6 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 		status.History = meta.History{{Digest: k.Status.History[0].Digest}}
 	}
 	k.Status = status
-}
-
-// driven returns the variables that Rollouts write. The number and size of all other
-// variables is not limited.
-func driven(k *kustomizev1.Kustomization) map[string]string {
-	var kept map[string]string
-	for key := range k.Annotations {
-		variable, ok := targets.VariableOf(key)
-		value, set := k.Spec.PostBuild.Substitute[variable]
-		if !ok || !set {
-			continue
-		}
-		if kept == nil {
-			kept = map[string]string{}
-		}
-		kept[variable] = value
-	}
-	return kept
 }
 
 // trimMetadata keeps the identity of an object of Flux, and the annotations that name

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
@@ -34,6 +35,24 @@ func KeepWrittenValues(h *helmv2.HelmRelease) {
 	if raw, err := json.Marshal(kept); err == nil { // it was decoded from JSON
 		h.Spec.Values = &apiextensionsv1.JSON{Raw: raw}
 	}
+}
+
+// WrittenVariables returns the variables of a Kustomization that Rollouts write. The
+// number and size of all other variables is not limited, and they may be secret.
+func WrittenVariables(k *kustomizev1.Kustomization) map[string]string {
+	var kept map[string]string
+	for key := range k.Annotations {
+		variable, ok := VariableOf(key)
+		value, set := substitutes(k)[variable]
+		if !ok || !set {
+			continue
+		}
+		if kept == nil {
+			kept = map[string]string{}
+		}
+		kept[variable] = value
+	}
+	return kept
 }
 
 // withValue returns nested maps with the outline of one more value.
