@@ -75,7 +75,7 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	config/coordination/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	docs/api/environments/v1alpha1/reference.md docs/cli/reference docs/cli/schemas \
-	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml \
+	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml rbac-registry-credentials.yaml rbac-health-workloads.yaml \
 		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
 		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml) \
 	$(addprefix charts/kube-deployment-coordinator/templates/,rbac.yaml webhook-rbac.yaml uninstall.yaml) \
@@ -87,6 +87,11 @@ SOURCE ?= https://github.com/fluxrollouts/rollout-controller
 
 # When they were made: what is published of one commit is the same whenever it is made.
 created = $$(TZ=UTC git log -1 --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ)
+
+# Where the manifests and the charts are that are published: here, or in PINNED, where
+# `make release-pin` puts them with the digest of the image.
+FROM ?= .
+PINNED ?= bin/pinned
 
 # The chart that is pushed.
 CHART ?= rollout-controller
@@ -308,20 +313,30 @@ clean: ## Remove everything that was built here.
 
 .PHONY: push-artifact
 push-artifact: ## Push the manifests to REPOSITORY:TAG, as an artifact that Flux installs from.
-	@go run -buildvcs=false ./hack/artifact -repository "$(REPOSITORY)" -tag "$(TAG)" -source "$(SOURCE)" \
+	@go run -buildvcs=false ./hack/artifact -path "$(FROM)/config" -repository "$(REPOSITORY)" -tag "$(TAG)" -source "$(SOURCE)" \
 		-revision "$(TAG)@sha1:$$(git rev-parse HEAD)$$(git diff --quiet HEAD -- config || echo -dirty)" \
 		-created "$(created)"
 
 .PHONY: push-chart
 push-chart: $(HELM) ## Push the Helm chart CHART to the repository REPOSITORY/CHART.
 	@rm -rf bin/chart
-	@$(HELM)/helm package charts/$(CHART) --destination bin/chart >&2
+	@$(HELM)/helm package $(FROM)/charts/$(CHART) --destination bin/chart >&2
 	@go run -buildvcs=false ./hack/archive -created "$(created)" bin/chart/*.tgz
 	@TZ=UTC $(HELM)/helm push bin/chart/*.tgz "oci://$(REPOSITORY)" $(HELM_FLAGS) 2>&1 | tee /dev/stderr | \
 		awk '/^Digest: / { print "$(REPOSITORY)/$(CHART)@" $$2; found = 1 } END { exit !found }'
 
+.PHONY: release-pin
+release-pin: ## Copy the manifests and the charts to PINNED, with the image by its digest DIGEST.
+	@[[ "$(DIGEST)" =~ ^sha256:[0-9a-f]{64}$$ ]] || { echo "DIGEST is no digest of an image: '$(DIGEST)'." >&2; exit 1; }
+	@rm -rf "$(PINNED)" && mkdir -p "$(PINNED)" && cp -r config charts "$(PINNED)"
+	@sed -i -E 's/^  newTag: .*/&\n  digest: $(DIGEST)/' "$(PINNED)/config/manager/kustomization.yaml"
+	@sed -i -E 's|^annotations:$$|&\n  rollout-controller.kuberik.com/image-digest: $(DIGEST)|' "$(PINNED)"/charts/*/Chart.yaml
+
+# An image that is named by a tag alone can be replaced without a change here.
 .PHONY: release-check
-release-check: ## Fail unless the manifests and the charts are those of the version TAG.
+release-check: ## Fail unless the manifests and the charts are those of the version TAG, and the Dockerfile pins its images.
+	@! grep -nE '^(FROM|# syntax=)' Dockerfile | grep -vE '@sha256:[0-9a-f]{64}|^[0-9]+:FROM scratch$$' >&2 || \
+		{ echo "The Dockerfile names an image without its digest. Renovate proposes it." >&2; exit 1; }
 	@[[ -z "$$(grep -Lx 'appVersion: $(TAG)' charts/*/Chart.yaml)" ]] && \
 		grep -qx '  newTag: $(TAG)' config/manager/kustomization.yaml || \
 		{ echo "A chart or config/manager/kustomization.yaml is of another version than $(TAG)." >&2; exit 1; }
@@ -337,7 +352,7 @@ release-cli: ## Write the command line VERSION for PLATFORMS to RELEASE, with ch
 .PHONY: release-files
 release-files: $(TOOLS) $(HELM) ## Write what a release of VERSION offers for download to bin/release.
 	@rm -rf bin/release && mkdir -p bin/release
-	@$(TOOLS)/kustomize build config/default > bin/release/install.yaml
-	@$(HELM)/helm package $(dir $(wildcard charts/*/Chart.yaml)) --destination bin/release
+	@$(TOOLS)/kustomize build $(FROM)/config/default > bin/release/install.yaml
+	@$(HELM)/helm package $(dir $(wildcard $(FROM)/charts/*/Chart.yaml)) --destination bin/release
 	@go run -buildvcs=false ./hack/archive -created "$(created)" bin/release/*.tgz
 	@$(MAKE) --no-print-directory release-cli RELEASE=bin/release

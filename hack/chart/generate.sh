@@ -57,8 +57,16 @@ words rollout-controller
 "$kustomize" build "$here/crds" | template crds .Values.crds.install "$escape" "$labels" "$keep"
 
 # The ServiceAccount has a template of its own: it takes annotations.
-"$kustomize" build "$here/rbac" | documents '!/\nkind: ServiceAccount\n/' |
+# The bindings that go furthest have values of their own.
+rbac=$("$kustomize" build "$here/rbac")
+documents '!/\nkind: ServiceAccount\n/ && !/\n  name: chart-fullname-(registry-credentials|health-workloads)-rolebinding\n/' <<< "$rbac" |
 	template rbac .Values.rbac.create "$escape" "$labels" "$account" "$fullname" "$namespace"
+binding() {
+	documents "/\n  name: chart-fullname-$1-rolebinding\n/" <<< "$rbac" |
+		template "rbac-$1" "and .Values.rbac.create .Values.rbac.$2" "$escape" "$labels" "$account" "$fullname" "$namespace"
+}
+binding registry-credentials registryCredentials
+binding health-workloads healthWorkloads
 
 # What orders the inside of a release, each part for itself.
 coordination=.Values.deploymentCoordination

@@ -20,10 +20,13 @@
 
 {{/* Whoever keeps the values of containerinfra's chart does not mean its program. */}}
 {{- define "kube-deployment-coordinator.image" -}}
-{{- if hasSuffix "containerinfra/kube-deployment-coordinator" .Values.image.repository -}}
-ghcr.io/fluxrollouts/rollout-controller:{{ .Chart.AppVersion }}
+{{- $released := index (.Chart.Annotations | default dict) "rollout-controller.kuberik.com/image-digest" -}}
+{{- with .Values.image -}}
+{{- if hasSuffix "containerinfra/kube-deployment-coordinator" .repository -}}
+ghcr.io/fluxrollouts/rollout-controller:{{ $.Chart.AppVersion }}{{ with $released }}@{{ . }}{{ end }}
 {{- else -}}
-{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest | default (ternary "" $released (not (empty .tag))) }}@{{ . }}{{ end }}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -15,7 +15,8 @@
 
 {{- define "rollout-controller.image" -}}
 {{- with .Values.image -}}
-{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest }}@{{ . }}{{ end }}
+{{- $released := index ($.Chart.Annotations | default dict) "rollout-controller.kuberik.com/image-digest" -}}
+{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest | default (ternary "" $released (not (empty .tag))) }}@{{ . }}{{ end }}
 {{- end -}}
 {{- end -}}
 
