@@ -1,6 +1,5 @@
-# syntax=docker/dockerfile:1
-
-# A tag can be moved: .github/renovate.json has the two images that build pinned by digest.
+# A tag can be moved: .github/renovate.json has the image that builds pinned by its digest,
+# and `make release-check` fails without it.
 # The builder runs on the machine's own architecture and compiles for the target's.
 FROM --platform=$BUILDPLATFORM golang:1.26 AS builder
 WORKDIR /src
