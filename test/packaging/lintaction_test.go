@@ -37,9 +37,17 @@ for address; do
 done
 `
 
+// verifying stands for cosign. It knows only the signature of the workflow of v0.4.0.
+const verifying = `#!/bin/sh
+[ "$(cat checksums.txt.sigstore.json)" = signed ] && case "$*" in
+*"--certificate-identity=https://github.com/fluxrollouts/rollout-controller/.github/workflows/release.yaml@refs/tags/v0.4.0 checksums.txt") exit 0 ;;
+esac
+exit 1
+`
+
 // publish writes a release. Only the archive for Linux has its checksum in the list: that
 // of Windows has another one, and that of macOS none.
-func publish(t *testing.T) (folder string) {
+func publish(t *testing.T, signature string) (folder string) {
 	t.Helper()
 	var tarred, zipped bytes.Buffer
 	compressed := gzip.NewWriter(&tarred)
@@ -62,7 +70,8 @@ func publish(t *testing.T) (folder string) {
 	const ours, changed = "flux-rollout_0.4.0_linux_amd64.tar.gz", "flux-rollout_0.4.0_windows_amd64.zip"
 	return writeFiles(t, map[string]string{
 		ours: tarred.String(), changed: zipped.String(), "flux-rollout_0.4.0_darwin_arm64.tar.gz": tarred.String(),
-		"checksums.txt": fmt.Sprintf("%x  %s\n%x  %s\n", sha256.Sum256(tarred.Bytes()), ours, sha256.Sum256(nil), changed),
+		"checksums.txt.sigstore.json": signature,
+		"checksums.txt":               fmt.Sprintf("%x  %s\n%x  %s\n", sha256.Sum256(tarred.Bytes()), ours, sha256.Sum256(nil), changed),
 	})
 }
 
@@ -82,7 +91,7 @@ func TestActionLintsWithTheRelease(t *testing.T) {
 		"another processor": {"v0.4.0", "Linux", "ARM", "::error::There is no release for this processor. Use amd64 or arm64.\n", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, code := runLintAction(t, publish(t), "VERSION="+tt.version, "SYSTEM="+tt.system, "PROCESSOR="+tt.processor,
+			got, code := runLintAction(t, publish(t, "signed"), "VERSION="+tt.version, "SYSTEM="+tt.system, "PROCESSOR="+tt.processor,
 				"PATHS=clusters/a\nclusters/b c", "ARGS=--external=ImagePolicy/shop/shop\n")
 			if got != tt.want || code != tt.code {
 				t.Errorf("exit code %d, want %d; it prints %q, want %q", code, tt.code, got, tt.want)
@@ -91,13 +100,23 @@ func TestActionLintsWithTheRelease(t *testing.T) {
 	}
 }
 
+// A checksum from the same place as the archive proves nothing about who made both.
+func TestActionRunsOnlyWhatTheWorkflowHasSigned(t *testing.T) {
+	got, code := runLintAction(t, publish(t, "by somebody else"), "VERSION=v0.4.0", "SYSTEM=Linux", "PROCESSOR=X64", "PATHS=.", "ARGS=")
+	if want := "::error::The checksums of the release are not signed by its workflow.\n"; got != want || code != 1 {
+		t.Errorf("exit code %d; it prints %q, want %q", code, got, want)
+	}
+}
+
 // runLintAction runs the script of the action in a folder named checkout, and returns what
 // it prints.
 func runLintAction(t *testing.T, release string, env ...string) (printed string, code int) {
 	t.Helper()
-	tools := writeFiles(t, map[string]string{"curl": copying})
-	if err := os.Chmod(filepath.Join(tools, "curl"), 0o700); err != nil { //nolint:gosec // it is run
-		t.Fatal(err)
+	tools := writeFiles(t, map[string]string{"curl": copying, "cosign": verifying})
+	for _, name := range []string{"curl", "cosign"} {
+		if err := os.Chmod(filepath.Join(tools, name), 0o700); err != nil { //nolint:gosec // it is run
+			t.Fatal(err)
+		}
 	}
 	checkout := filepath.Join(t.TempDir(), "checkout")
 	if err := os.Mkdir(checkout, 0o700); err != nil {
@@ -126,10 +145,10 @@ func TestActionGivesItsScriptWhatItNeeds(t *testing.T) {
 			Steps []step `json:"steps"`
 		} `json:"runs"`
 	}
-	if err := yaml.Unmarshal(content, &action); err != nil || action.Runs.Using != "composite" || len(action.Runs.Steps) != 1 {
+	if err := yaml.Unmarshal(content, &action); err != nil || action.Runs.Using != "composite" || len(action.Runs.Steps) != 2 {
 		t.Fatalf("%+v, %v", action, err)
 	}
-	only := action.Runs.Steps[0]
+	only := action.Runs.Steps[1]
 	if only.Run != `bash "$GITHUB_ACTION_PATH/lint.sh"` {
 		t.Errorf("it runs %s", only.Run)
 	}

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Downloads the command line of the release VERSION to FOLDER, checks it, and lints PATHS
-# with it. ARGS are more arguments. SYSTEM and PROCESSOR are those of the machine, as GitHub
+# Downloads the command line of the release VERSION to FOLDER, checks that the workflow of
+# that release has signed it, and lints PATHS with it. ARGS are more arguments. SYSTEM and PROCESSOR are those of the machine, as GitHub
 # names them. It also runs with the bash of macOS, which is old.
 set -euo pipefail
 
@@ -32,7 +32,11 @@ archive=flux-rollout_${VERSION#v}_${os}_$arch.$format
 release=https://github.com/fluxrollouts/rollout-controller/releases/download/$VERSION
 
 cd "$FOLDER"
-curl --fail --silent --show-error --location --retry 3 --remote-name-all "$release/$archive" "$release/checksums.txt"
+curl --fail --silent --show-error --location --retry 3 --remote-name-all "$release/$archive" "$release/checksums.txt" "$release/checksums.txt.sigstore.json"
+cosign verify-blob --new-bundle-format --bundle checksums.txt.sigstore.json \
+	--certificate-oidc-issuer=https://token.actions.githubusercontent.com \
+	--certificate-identity="https://github.com/fluxrollouts/rollout-controller/.github/workflows/release.yaml@refs/tags/$VERSION" \
+	checksums.txt >&2 || fail "The checksums of the release are not signed by its workflow."
 sums=(sha256sum)
 command -v sha256sum >/dev/null || sums=(shasum -a 256)
 sum=$(grep " $archive\$" checksums.txt) || fail "The release has no checksum of $archive."
