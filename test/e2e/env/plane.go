@@ -66,6 +66,9 @@ type Setting struct {
 	// receives the path of the controller's kubeconfig, and returns the path of another
 	// one.
 	Between func(kubeconfig string) (string, error)
+	// Instead, unless nil, returns the path of the program that is started instead of the
+	// controller, whose path it receives. That program must become the controller.
+	Instead func(controller string) (string, error)
 }
 
 // AsShipped contains the flags of the shipped Deployment that affect its behavior.
@@ -87,6 +90,11 @@ func (s Setting) Start(ctx context.Context) (*Plane, error) {
 	program, err := scenario.BuildController(ctx, os.Stderr)
 	if err != nil {
 		return nil, err
+	}
+	if s.Instead != nil {
+		if program, err = s.Instead(program); err != nil {
+			return nil, err
+		}
 	}
 	s.CRDPaths = append(s.CRDPaths, scenario.CRDs())
 	if s.LogDir == "" {

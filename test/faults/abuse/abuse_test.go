@@ -304,9 +304,9 @@ func restarts(x *trial) {
 	if err := plane.Controller.Restart(x.T.Context()); err != nil {
 		x.T.Fatal(err)
 	}
-	again := watchMemory(x.T)
+	again := plane.Controller.PID()
 	x.promote()
-	if most := again.most(); most > mostMemory() {
-		x.T.Errorf("after a restart the controller needed %d MiB, and has %d", most>>20, memoryLimit>>20)
+	if plane.Controller.PID() != again {
+		x.T.Errorf("after a restart the controller has ended; it was killed %d times for its memory", allowed.killed())
 	}
 }
