@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,17 +166,20 @@ func TestKeysPublicPrintsWhatCreateHasPrinted(t *testing.T) {
 func TestKeysListComparesKeys(t *testing.T) {
 	m := newInMemory(t, controllerWith(fixture.Namespace, "--cluster-name=staging-eu", "--signing-key-secret=promotion-signing-key", "--trusted-keys-secret=promotion-keys"))
 	_, public := manifestIn(t, m.run(t, "keys", "create").Out)
-	public["broken.pub"], public["notes.txt"] = []byte("ssh-ed25519 AAAA"), []byte("x")
+	public["broken.pub"], public["notes.txt"], public["any.pub"] = []byte("ssh-ed25519 AAAA"), []byte("x"), public["staging-eu.pub"]
+	public["staging-eu.second.pub"] = public["staging-eu.pub"]
 	mustSucceed(t, m.client.Create(t.Context(), secretWith("promotion-keys", public)))
 	got := m.run(t, "keys", "list")
 	ids := fingerprint.FindAllString(got.Out, -1)
-	if len(ids) != 2 || ids[0] != ids[1] {
+	if len(ids) != 4 || len(slices.Compact(ids)) != 1 {
 		t.Fatalf("the keys are %q", ids)
 	}
 	want := answer{
-		Out: `KEY  USE         SECRET                 ENTRY
-KEY  signs       promotion-signing-key  identity.key
-KEY  is trusted  promotion-keys         staging-eu.pub
+		Out: `KEY  USE         CLUSTER     SECRET                 ENTRY
+KEY  signs       staging-eu  promotion-signing-key  identity.key
+KEY  is trusted  any         promotion-keys         any.pub
+KEY  is trusted  staging-eu  promotion-keys         staging-eu.pub
+KEY  is trusted  staging-eu  promotion-keys         staging-eu.second.pub
 `,
 		Err:  "✗ read broken.pub of Secret promotion-keys: it is not a PUBLIC KEY in PEM\n",
 		Code: no,

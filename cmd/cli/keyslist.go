@@ -63,7 +63,8 @@ func newKeysList(p *program) *cobra.Command {
 		Use: "list", Short: "List the keys that reports are signed and verified with",
 		Long: `List the key that this cluster signs its reports with, and those that it trusts
 reports of other clusters by. A report names the key that has signed it by its
-fingerprint, as this list does.
+fingerprint, as this list does. CLUSTER is the cluster that a key may sign for: the name
+of its entry says it, and any.pub may sign for every cluster.
 
 It reads the Secrets that the flags of the controller name. An Environment can name
 another one with trusted keys, in its spec.backend.verify. Exit code 2 if a key is
@@ -88,7 +89,7 @@ func (p *program) listKeys(ctx context.Context) error {
 	if at.isFound && !at.trusts {
 		p.err.Sentence(show.Warns, "the controller has no --trusted-keys-secret: it trusts only keys that an Environment names")
 	}
-	table := show.Table{Header: []string{"KEY", "USE", "SECRET", "ENTRY"}}
+	table := show.Table{Header: []string{"KEY", "USE", "CLUSTER", "SECRET", "ENTRY"}}
 	err = errors.Join(p.listSigning(ctx, open, at, &table), p.listTrusted(ctx, open, at, &table))
 	if len(table.Rows) > 0 {
 		table.Write(p.out)
@@ -110,7 +111,7 @@ func (p *program) listSigning(ctx context.Context, open cluster, at keyPlace, ta
 	}
 	key, err := signingKeyIn(name, data)
 	if err == nil {
-		table.Rows = append(table.Rows, []string{key.String(), "signs", name, report.SigningEntry})
+		table.Rows = append(table.Rows, []string{key.String(), "signs", at.clusterName, name, report.SigningEntry})
 	}
 	return err
 }
@@ -130,7 +131,7 @@ func (p *program) listTrusted(ctx context.Context, open cluster, at keyPlace, ta
 		one, failed := report.ParseTrustedKeys("Secret "+at.trusted, map[string][]byte{entry: data[entry]})
 		err = errors.Join(err, failed)
 		for _, id := range one.IDs() {
-			table.Rows = append(table.Rows, []string{id, "is trusted", at.trusted, entry})
+			table.Rows = append(table.Rows, []string{id, "is trusted", report.ClusterOf(entry), at.trusted, entry})
 		}
 	}
 	_, all := report.ParseTrustedKeys("Secret "+at.trusted, data)

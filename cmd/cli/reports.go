@@ -78,9 +78,9 @@ func (h installationHealth) reports(ctx context.Context, open cluster, objects [
 	if x.none() {
 		return nil, nil
 	}
-	r := &reportCheck{installationHealth: h, exchanging: x, open: open, checked: map[types.NamespacedName]bool{}}
+	r := &reportCheck{installationHealth: h, exchanging: x, open: open, checked: map[types.NamespacedName]bool{}, known: map[types.NamespacedName]report.TrustedKeys{}}
 	for _, e := range x.verifying {
-		r.trusted(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.Backend.Verify.SecretRef.Name}, "spec.backend.verify of Environment "+e.Namespace+"/"+e.Name)
+		r.trusted(ctx, types.NamespacedName{Namespace: e.Namespace, Name: e.Spec.Backend.Verify.SecretRef.Name}, "spec.backend.verify of Environment "+e.Namespace+"/"+e.Name, e)
 	}
 	if reason := h.unknownInstances(); reason != "" {
 		r.notChecked = append(r.notChecked, lint.NotChecked{Rule: reportFlags, Reason: reason})
@@ -99,6 +99,7 @@ type reportCheck struct {
 	exchanging
 	open       cluster
 	checked    map[types.NamespacedName]bool
+	known      map[types.NamespacedName]report.TrustedKeys // of Secrets whose keys can be used
 	findings   []lint.Finding
 	notChecked []lint.NotChecked
 }
@@ -109,38 +110,37 @@ func (r *reportCheck) instance(ctx context.Context, i installation.Instance) {
 		r.flag(i, "there are Environments of type oci, and the feature gate EnvironmentReports is off: nothing is read or written for them", "remove it from --feature-gates")
 		return
 	}
-	if e := actedFor(i, r.writing); e != "" {
-		r.writer(ctx, i, e)
+	if its := actedFor(i, r.writing); len(its) > 0 {
+		r.writer(ctx, i, its[0])
 	}
-	if e := actedFor(i, r.reading); e != "" {
-		r.reader(ctx, i, e)
+	if its := actedFor(i, r.reading); len(its) > 0 {
+		r.reader(ctx, i, its)
 	}
 }
 
-func (r *reportCheck) writer(ctx context.Context, i installation.Instance, e string) {
+func (r *reportCheck) writer(ctx context.Context, i installation.Instance, e environmentsv1.Environment) {
 	if i.ClusterName == "" || i.SigningKeySecret == "" {
-		r.flag(i, e+" has a report to write, and the controller has no --cluster-name or no --signing-key-secret", "create a key, and set both flags: "+r.called+" keys create")
+		r.flag(i, nameOf(e)+" has a report to write, and the controller has no --cluster-name or no --signing-key-secret", "create a key, and set both flags: "+r.called+" keys create")
 		return
 	}
 	r.signing(ctx, types.NamespacedName{Namespace: i.Namespace, Name: i.SigningKeySecret})
 }
 
-func (r *reportCheck) reader(ctx context.Context, i installation.Instance, e string) {
+func (r *reportCheck) reader(ctx context.Context, i installation.Instance, its []environmentsv1.Environment) {
 	if i.TrustedKeysSecret == "" {
-		r.flag(i, e+" reads a report of another cluster, and no keys are trusted", "set --trusted-keys-secret, or spec.backend.verify of the Environment")
+		r.flag(i, nameOf(its[0])+" reads a report of another cluster, and no keys are trusted", "set --trusted-keys-secret, or spec.backend.verify of the Environment")
 		return
 	}
-	r.trusted(ctx, types.NamespacedName{Namespace: i.Namespace, Name: i.TrustedKeysSecret}, "--trusted-keys-secret")
+	r.trusted(ctx, types.NamespacedName{Namespace: i.Namespace, Name: i.TrustedKeysSecret}, "--trusted-keys-secret", its...)
 }
 
-// actedFor names an Environment for which an instance may act; empty if there is none.
-func actedFor(i installation.Instance, all []environmentsv1.Environment) string {
-	for _, e := range all {
-		if i.Only == "" || i.Only == e.Namespace {
-			return "Environment " + e.Namespace + "/" + e.Name
-		}
-	}
-	return ""
+// actedFor returns the Environments for which an instance may act.
+func actedFor(i installation.Instance, all []environmentsv1.Environment) []environmentsv1.Environment {
+	return slices.DeleteFunc(slices.Clone(all), func(e environmentsv1.Environment) bool { return i.Only != "" && i.Only != e.Namespace })
+}
+
+func nameOf(e environmentsv1.Environment) string {
+	return "Environment " + e.Namespace + "/" + e.Name
 }
 
 func (r *reportCheck) flag(i installation.Instance, message, remedy string) {
@@ -156,11 +156,41 @@ func (r *reportCheck) signing(ctx context.Context, secret types.NamespacedName) 
 	})
 }
 
-func (r *reportCheck) trusted(ctx context.Context, secret types.NamespacedName, field string) {
+// trusted checks a Secret with the keys that Environments verify reports with.
+func (r *reportCheck) trusted(ctx context.Context, secret types.NamespacedName, field string, readers ...environmentsv1.Environment) {
 	r.keys(ctx, secret, field, "add the public key that another cluster prints: "+r.called+" keys public", func(data map[string][]byte) error {
-		_, err := report.ParseTrustedKeys("Secret "+secret.Name, data)
+		keys, err := report.ParseTrustedKeys("Secret "+secret.Name, data)
+		if err == nil {
+			r.known[secret] = keys
+		}
 		return err //nolint:wrapcheck // it names the Secret
 	})
+	keys, canBeUsed := r.known[secret]
+	for _, e := range readers {
+		for _, u := range e.GetUpstreams() {
+			if canBeUsed && u.IsElsewhere() {
+				r.signers(secret, keys.EntriesFor(u.Cluster), u, nameOf(e))
+			}
+		}
+	}
+}
+
+// signers checks which entries of a Secret may sign for an upstream.
+func (r *reportCheck) signers(secret types.NamespacedName, entries []string, u environmentsv1.Upstream, object string) {
+	of := fmt.Sprintf("may sign for cluster %s of upstream %s", u.Cluster, u.Environment)
+	entry := u.Cluster + report.TrustedSuffix
+	f := lint.Finding{Rule: reportKeys, Object: object}
+	switch forAny := slices.IndexFunc(entries, report.IsForAny); {
+	case len(entries) == 0:
+		f.Severity, f.Message = lint.SeverityError, fmt.Sprintf("no key of Secret %s %s", secret, of)
+		f.Remedy = fmt.Sprintf("add its public key as %s; print it in that cluster: %s keys public", entry, r.called)
+	case forAny >= 0:
+		f.Severity, f.Message = lint.SeverityWarning, fmt.Sprintf("%s of Secret %s %s, as for every other one", entries[forAny], secret, of)
+		f.Remedy = "name each key after its cluster, such as " + entry
+	default:
+		return
+	}
+	r.findings = append(r.findings, f)
 }
 
 // keys checks a Secret with keys, once.

@@ -118,6 +118,23 @@ func TestDoctorChecksWhatReportsNeed(t *testing.T) {
 			`✗ D206  Secret shop-prod/signer: the keys of --signing-key-secret cannot be used: read identity.key of Secret signer: it is a PEM block "PUBLIC KEY", not "PRIVATE KEY": convert it with openssl pkey`,
 			"    ► create a key: kubectl rollouts keys create",
 		}},
+		"no key of the cluster of an upstream": {trusts, []client.Object{
+			production, exchanged("canary", "", verifiedBy("own")), exchanged("last", "", verifiedBy("own")),
+			secretWith("keys", map[string][]byte{"staging-us.pub": public}), secretWith("own", map[string][]byte{"staging.eu.pub": public}),
+		}, false, []string{
+			"✗ D206  Environment shop-prod/canary: no key of Secret shop-prod/own may sign for cluster staging-eu of upstream staging",
+			"    ► add its public key as staging-eu.pub; print it in that cluster: kubectl rollouts keys public",
+			"✗ D206  Environment shop-prod/last: no key of Secret shop-prod/own may sign for cluster staging-eu of upstream staging",
+			"    ► add its public key as staging-eu.pub; print it in that cluster: kubectl rollouts keys public",
+			"✗ D206  Environment shop-prod/production: no key of Secret shop-prod/keys may sign for cluster staging-eu of upstream staging",
+			"    ► add its public key as staging-eu.pub; print it in that cluster: kubectl rollouts keys public",
+		}},
+		"a key of every cluster": {trusts, []client.Object{
+			production, secretWith("keys", map[string][]byte{"any.pub": public, "staging-eu.pub": public}),
+		}, false, []string{
+			"⚠ D206  Environment shop-prod/production: any.pub of Secret shop-prod/keys may sign for cluster staging-eu of upstream staging, as for every other one",
+			"    ► name each key after its cluster, such as staging-eu.pub",
+		}},
 		"Secrets that may not be read": {append(signs, trusts...), []client.Object{staging, production}, true, []string{
 			"not checked:  D206  Secret shop-prod/signer  you may not read the Secret of --signing-key-secret",
 			"not checked:  D206  Secret shop-prod/keys  you may not read the Secret of --trusted-keys-secret",

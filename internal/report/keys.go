@@ -155,9 +155,31 @@ var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 // a dot and more after it, and those that may sign for any cluster. There are no others, so
 // to remove a key never lets another one sign instead.
 func (k TrustedKeys) For(cluster string) TrustedKeys {
-	its := slices.DeleteFunc(slices.Clone(k.keys), func(key publicKey) bool { return !key.isNamed(cluster) })
+	its := slices.DeleteFunc(slices.Clone(k.keys), func(key publicKey) bool { return len(key.namesFor(cluster)) == 0 })
 	return TrustedKeys{name: fmt.Sprintf("%s for cluster %s", k.name, cluster), keys: its}
 }
+
+// EntriesFor returns the entries of the Secret whose keys may sign what a cluster says.
+func (k TrustedKeys) EntriesFor(cluster string) []string {
+	var entries []string
+	for _, key := range k.keys {
+		for _, name := range key.namesFor(cluster) {
+			entries = append(entries, name+suffix)
+		}
+	}
+	slices.Sort(entries)
+	return entries
+}
+
+// ClusterOf returns the cluster for which the key in an entry may sign; "any" if it may sign
+// for every cluster.
+func ClusterOf(entry string) string {
+	cluster, _, _ := strings.Cut(strings.TrimSuffix(entry, suffix), separator)
+	return cluster
+}
+
+// IsForAny reports whether the key in an entry may sign for every cluster.
+func IsForAny(entry string) bool { return ClusterOf(entry) == anyCluster }
 
 // Has reports whether a key is among them, by its fingerprint.
 func (k TrustedKeys) Has(fingerprint string) bool {
@@ -192,12 +214,9 @@ type publicKey struct {
 	names []string
 }
 
-// isNamed reports whether a key has the name of a cluster, or that of any.
-func (k publicKey) isNamed(cluster string) bool {
-	return slices.ContainsFunc(k.names, func(name string) bool {
-		owner, _, _ := strings.Cut(name, separator)
-		return owner == cluster || owner == anyCluster
-	})
+// namesFor returns the names that let a key sign for a cluster.
+func (k publicKey) namesFor(cluster string) []string {
+	return slices.DeleteFunc(slices.Clone(k.names), func(name string) bool { return ClusterOf(name) != cluster && !IsForAny(name) })
 }
 
 func parsePublicKey(text []byte) (publicKey, error) {

@@ -13,6 +13,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -140,6 +141,22 @@ func TestKeyThatIsNamedAfterAClusterSpeaksForItAlone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestEntriesForAClusterAreThoseThatMaySign(t *testing.T) {
+	one, two := publicPEM(t, private(1)), publicPEM(t, private(2))
+	keys := trust(t, map[string][]byte{
+		"staging-eu.pub": one, "staging-us.pub": one, "staging-eu.second.pub": two, "any.pub": two, "staging.pub": two,
+	})
+	for cluster, want := range map[string][]string{
+		"staging-eu": {"any.pub", "staging-eu.pub", "staging-eu.second.pub"},
+		"staging":    {"any.pub", "staging.pub"},
+		"prod":       {"any.pub"},
+	} {
+		if got := keys.EntriesFor(cluster); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", cluster, got, want)
+		}
 	}
 }
 
