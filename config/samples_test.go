@@ -52,7 +52,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 13, "RolloutGate": 3, "HealthCheck": 6, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 4,
+		"Rollout": 13, "RolloutGate": 3, "HealthCheck": 6, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 5,
 		"ReleaseQuarantine": 1, "ClusterReleaseQuarantine": 1,
 	}))
 }
