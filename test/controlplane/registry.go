@@ -185,6 +185,40 @@ func (r *Registry) Delete(ctx context.Context, repository, tag string) error {
 	return nil
 }
 
+// Restore makes the tags of a repository those of an earlier answer of Digests, as a registry
+// that is restored from an old copy does.
+func (r *Registry) Restore(ctx context.Context, repository string, digests map[string]string) error {
+	now, err := r.Digests(ctx, repository)
+	if err != nil {
+		return err
+	}
+	for tag := range now {
+		if _, kept := digests[tag]; !kept {
+			err = errors.Join(err, r.Delete(ctx, repository, tag))
+		}
+	}
+	for tag, digest := range digests {
+		err = errors.Join(err, r.retag(ctx, repository, tag, digest))
+	}
+	return err
+}
+
+// retag makes a tag name an artifact that the registry has.
+func (r *Registry) retag(ctx context.Context, repository, tag, digest string) error {
+	ref, err := r.reference(repository, tag)
+	if err != nil {
+		return err
+	}
+	found, err := remote.Get(ref.Context().Digest(digest), r.options(ctx)...)
+	if err == nil {
+		err = remote.Tag(ref, found, r.options(ctx)...)
+	}
+	if err != nil {
+		return fmt.Errorf("restore %s: %w", ref, err)
+	}
+	return nil
+}
+
 // Digests returns the digest of each tag of a repository.
 func (r *Registry) Digests(ctx context.Context, repository string) (map[string]string, error) {
 	repo, err := name.NewRepository(r.host+"/"+repository, name.Insecure)

@@ -85,3 +85,30 @@ func TestRegistryCountsRequestsOfEachRepository(t *testing.T) {
 		t.Errorf("a listing was counted as %v", got)
 	}
 }
+
+func TestRegistryIsRestoredFromAnOldCopy(t *testing.T) {
+	registry, err := controlplane.OpenRegistry()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = registry.GoAway() })
+	push := func(tag, content string) {
+		if _, err := registry.Push(t.Context(), controlplane.Artifact{Repository: "shop", Tag: tag, Files: map[string]string{"a.yaml": content}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	push("1.0.0", "{}")
+	old, err := registry.Digests(t.Context(), "shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	push("1.0.0", "{a: b}")
+	push("1.1.0", "{}")
+	if err := registry.Restore(t.Context(), "shop", old); err != nil {
+		t.Fatal(err)
+	}
+	now, err := registry.Digests(t.Context(), "shop")
+	if diff := cmp.Diff(old, now); diff != "" || err != nil {
+		t.Errorf("error %v, tags (-want +got):\n%s", err, diff)
+	}
+}
