@@ -89,6 +89,7 @@ func TestEveryDrillHasItsRow(t *testing.T) {
 	rows := regexp.MustCompile(`recovery\.Test\w+`).FindAllString(documents(t)["docs/reliability.md"], -1)
 	slices.Sort(tests)
 	slices.Sort(rows)
+	rows = slices.Compact(rows) // a test may have several stories
 	if diff := cmp.Diff(tests, rows); diff != "" || len(tests) == 0 {
 		t.Errorf("rows in docs/reliability.md (-tests +rows):\n%s", diff)
 	}

@@ -17,7 +17,7 @@ import (
 
 // The Secrets of the controller in a cluster whose environments report to a registry.
 const (
-	SigningKeySecret  = "promotion-key"
+	SigningKeySecret  = "promotion-signing-key"
 	TrustedKeysSecret = "promotion-keys"
 )
 

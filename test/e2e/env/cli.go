@@ -168,6 +168,23 @@ func (c *CommandLine) AddContext(name string, user *clientcmdapi.AuthInfo) {
 	}
 }
 
+// AddCluster adds the context of a user, who may be one of another API server, under a name.
+func (c *CommandLine) AddCluster(name string, user *CommandLine) {
+	c.t.Helper()
+	config, err := clientcmd.LoadFromFile(c.kubeconfig)
+	there, failed := clientcmd.LoadFromFile(user.kubeconfig)
+	if err := errors.Join(err, failed); err != nil {
+		c.t.Fatal(err)
+	}
+	added := there.Contexts[there.CurrentContext].DeepCopy()
+	config.Clusters[name], config.AuthInfos[name] = there.Clusters[added.Cluster], there.AuthInfos[added.AuthInfo]
+	added.Cluster, added.AuthInfo = name, name
+	config.Contexts[name] = added
+	if err := clientcmd.WriteToFile(*config, c.kubeconfig); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 // MustRun runs the program, and fails the test if the exit code is not 0.
 func (c *CommandLine) MustRun(args ...string) string {
 	c.t.Helper()

@@ -17,6 +17,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
@@ -34,12 +35,9 @@ type application struct{ staging, prod *env.Env }
 // where a gate holds 1.1.0.
 func newApplication(t *testing.T) *application {
 	t.Helper()
-	staging := env.New(t, plane)
-	prod := *staging
-	prod.Namespace += "-prod"
-	a := &application{staging, &prod}
-	staging.Create(staging.NamespaceObject())
-	prod.Create(prod.NamespaceObject())
+	a := environments(t, plane)
+	a.staging.Create(a.staging.NamespaceObject())
+	a.prod.Create(a.prod.NamespaceObject())
 	a.deployStaging()
 	a.deployProduction()
 	a.publish("1.0.0")
@@ -51,6 +49,15 @@ func newApplication(t *testing.T) *application {
 	a.prod.AwaitCandidate("1.1.0")
 	t.Cleanup(func() { a.keepsThePromises() })
 	return a
+}
+
+// environments returns an application without objects, with staging in a cluster.
+func environments(t *testing.T, cluster *env.Plane) *application {
+	t.Helper()
+	staging := env.New(t, cluster)
+	prod := *staging
+	prod.Namespace, prod.Plane = prod.Namespace+"-prod", plane
+	return &application{staging, &prod}
 }
 
 // deployStaging creates what Git has of staging.
@@ -134,7 +141,7 @@ func (a *application) tag() string {
 func loses(e *env.Env, objects ...client.Object) {
 	e.T.Helper()
 	for _, o := range objects {
-		if err := client.IgnoreNotFound(plane.Client().Delete(e.T.Context(), o)); err != nil {
+		if err := client.IgnoreNotFound(e.Plane.Client().Delete(e.T.Context(), o)); err != nil {
 			e.T.Fatal(err)
 		}
 	}
@@ -142,25 +149,24 @@ func loses(e *env.Env, objects ...client.Object) {
 
 // keepsThePromises checks every state that etcd has stored: the OCIRepository of production
 // never went back to an older version, unless it was created anew, and it took each version
-// after staging had proven it.
-func (a *application) keepsThePromises() {
+// after staging had proven it. Times of other clusters cannot be compared: what staging has
+// proven there may be later.
+func (a *application) keepsThePromises(elsewhere ...*env.Plane) {
 	t := a.prod.T
 	t.Helper()
 	if t.Failed() {
 		return
 	}
-	states, err := plane.History(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var runs *semver.Version
 	proven := map[string]bool{}
-	for _, state := range states {
+	for _, p := range elsewhere {
+		for _, state := range history(t, p) {
+			a.proves(state.Object, proven)
+		}
+	}
+	for _, state := range history(t, plane) {
+		a.proves(state.Object, proven)
 		switch object := state.Object; {
-		case object.GetKind() == v1alpha1.RolloutKind && object.GetNamespace() == a.staging.Namespace:
-			for _, tag := range succeeded(object) {
-				proven[tag] = true
-			}
 		case object.GetKind() != "OCIRepository" || object.GetNamespace() != a.prod.Namespace:
 		case state.Deleted:
 			runs = nil
@@ -170,6 +176,25 @@ func (a *application) keepsThePromises() {
 	}
 	if runs == nil {
 		t.Error("no state shows a version in production")
+	}
+}
+
+// history returns every state that etcd has stored.
+func history(t *testing.T, p *env.Plane) []controlplane.State {
+	t.Helper()
+	states, err := p.History(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return states
+}
+
+// proves adds what the Rollout of staging has proven.
+func (a *application) proves(object *unstructured.Unstructured, proven map[string]bool) {
+	if object.GetKind() == v1alpha1.RolloutKind && object.GetNamespace() == a.staging.Namespace {
+		for _, tag := range succeeded(object) {
+			proven[tag] = true
+		}
 	}
 }
 

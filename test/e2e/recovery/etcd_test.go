@@ -23,7 +23,8 @@ func TestEtcdIsRestoredFromAnEarlierSnapshot(t *testing.T) {
 	a.prod.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	a.publish("1.2.0")
 	a.prod.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
-	p, steps := a.page(), stepsOf(t, "etcd is restored")
+	p := a.page()
+	steps := p.steps("etcd is restored")
 	p.follow(steps[0])
 	whileStopped(t, func() error {
 		if err := os.RemoveAll(data); err != nil {

@@ -15,19 +15,23 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
-// page runs the commands of docs/guides/backup-and-recovery.md as a user who may do
-// everything. The page calls the environments shop-staging and shop-production.
+// page runs the commands of a page of docs/guides as a user who may do everything. The page
+// calls the environments shop-staging and shop-production.
 type page struct {
-	t      *testing.T
-	run    func(args ...string) env.Answer
+	t    *testing.T
+	run  func(args ...string) env.Answer
+	file string
+	// starts starts the controller of staging with a flag, in a cluster of its own.
+	starts func(flag string)
 	begin  string // what comes before the commands of the page
 	rename *strings.Replacer
 }
 
-// step is commands of the page, and what it shows after them, if anything.
-type step struct{ commands, shown string }
+// step is commands of the page, and what it shows after them, if anything; or flags that it
+// starts a controller with.
+type step struct{ commands, shown, flags string }
 
-// page returns the page for an application.
+// page returns the page about recovery for an application.
 func (a *application) page() *page {
 	t := a.prod.T
 	t.Helper()
@@ -36,13 +40,18 @@ func (a *application) page() *page {
 		t.Fatal(err)
 	}
 	user := a.prod.CommandLine(a.prod.Namespace+":anna", "system:masters")
+	user.AddCluster(stagingCluster, a.staging.CommandLine(a.staging.Namespace+":bert", "system:masters"))
+	user.AddCluster(prodCluster, user)
 	return &page{
-		t: t, run: user.Under("/bin/sh"),
+		t: t, run: user.Under("/bin/sh"), file: "backup-and-recovery.md", starts: a.startsStagingWith,
 		begin: fmt.Sprintf("set -e; kubectl() { %q \"$@\"; }; cd %q\n", built[parts.Kubectl], t.TempDir()),
 		rename: strings.NewReplacer("shop-staging", a.staging.Namespace, "shop-production", a.prod.Namespace,
-			"config/crd", filepath.Join(parts.Root(), "config", "crd")),
+			goneUID, uidOf(t, stagingPlane), "config/crd", filepath.Join(parts.Root(), "config", "crd")),
 	}
 }
+
+// goneUID is that of a cluster that is gone, in the page.
+const goneUID = "5f2c7a3e-0d7e-4f5b-9d6c-2f4a2f3c9b11"
 
 // controllers are the commands that stop and start the controller, which is no Deployment
 // here.
@@ -58,7 +67,7 @@ func scaled(replicas string) string {
 // does runs all commands of a section, and awaits what the page shows after them.
 func (p *page) does(section string) {
 	p.t.Helper()
-	for _, s := range stepsOf(p.t, section) {
+	for _, s := range p.steps(section) {
 		p.follow(s)
 	}
 }
@@ -71,6 +80,10 @@ func (p *page) follow(s step) {
 		if err := control(p.t.Context()); err != nil {
 			p.t.Fatal(err)
 		}
+		return
+	}
+	if s.flags != "" {
+		p.starts(p.rename.Replace(s.flags))
 		return
 	}
 	if s.shown == "" {
@@ -102,31 +115,44 @@ func pattern(shown string) *regexp.Regexp {
 // flat returns words with one space between each two: the widths of columns differ.
 func flat(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-var block = regexp.MustCompile("(?ms)^ *```(sh|text)\n(.*?)^ *```$")
+var (
+	heading = regexp.MustCompile("(?m)^##+ ")
+	block   = regexp.MustCompile("(?ms)^ *```(sh|text)\n(.*?)^ *```$")
+)
 
-// stepsOf returns the steps of a section of the page.
-func stepsOf(t *testing.T, section string) []step {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "guides", "backup-and-recovery.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, after, found := strings.Cut(string(text), "\n## "+section+"\n")
-	if !found {
-		t.Fatalf("the page has no section %q", section)
-	}
-	body, _, _ := strings.Cut(after, "\n## ")
+// steps returns the steps of a section of the page, without those of the sections below it.
+func (p *page) steps(section string) []step {
+	p.t.Helper()
 	var steps []step
-	for _, b := range block.FindAllStringSubmatch(body, -1) {
-		switch content := strings.TrimSpace(b[2]); b[1] {
-		case "sh":
+	for _, b := range block.FindAllStringSubmatch(p.section(section), -1) {
+		switch content := strings.TrimSpace(b[2]); {
+		case b[1] == "sh":
 			steps = append(steps, step{commands: content})
-		case "text":
+		case strings.HasPrefix(content, "--"):
+			steps = append(steps, step{flags: content})
+		default:
 			steps[len(steps)-1].shown = content
 		}
 	}
 	if len(steps) == 0 {
-		t.Fatalf("section %q has no commands", section)
+		p.t.Fatalf("section %q has no commands", section)
 	}
 	return steps
+}
+
+// section returns the text of a section.
+func (p *page) section(title string) string {
+	p.t.Helper()
+	text, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "guides", p.file))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "# "+title+"\n")
+	if !found {
+		p.t.Fatalf("%s has no section %q", p.file, title)
+	}
+	if next := heading.FindStringIndex(after); next != nil {
+		after = after[:next[0]]
+	}
+	return after
 }
