@@ -29,13 +29,32 @@ const (
 )
 
 // application has two environments. Production takes what staging has proven.
-type application struct{ staging, prod *env.Env }
+type application struct {
+	staging, prod *env.Env
+	gone          string // the UID of the cluster that staging was in before
+}
 
-// newApplication returns an application that runs 1.1.0 in staging and 1.0.0 in production,
-// where a gate holds 1.1.0.
+// newApplication returns an application that shares the plane with those of other tests.
 func newApplication(t *testing.T) *application {
 	t.Helper()
-	a := environments(t, plane)
+	use.RLock()
+	t.Cleanup(use.RUnlock)
+	return deployed(t)
+}
+
+// alone returns an application while no other test uses the plane.
+func alone(t *testing.T) *application {
+	t.Helper()
+	use.Lock()
+	t.Cleanup(use.Unlock)
+	return deployed(t)
+}
+
+// deployed returns an application that runs 1.1.0 in staging and 1.0.0 in production, where a
+// gate holds 1.1.0.
+func deployed(t *testing.T) *application {
+	t.Helper()
+	a := environments(t, plane, plane)
 	a.staging.Create(a.staging.NamespaceObject())
 	a.prod.Create(a.prod.NamespaceObject())
 	a.deployStaging()
@@ -51,13 +70,13 @@ func newApplication(t *testing.T) *application {
 	return a
 }
 
-// environments returns an application without objects, with staging in a cluster.
-func environments(t *testing.T, cluster *env.Plane) *application {
+// environments returns an application without objects.
+func environments(t *testing.T, stagingPlane, prodPlane *env.Plane) *application {
 	t.Helper()
-	staging := env.New(t, cluster)
+	staging := env.New(t, stagingPlane)
 	prod := *staging
-	prod.Namespace, prod.Plane = prod.Namespace+"-prod", plane
-	return &application{staging, &prod}
+	prod.Namespace, prod.Plane = prod.Namespace+"-prod", prodPlane
+	return &application{staging: staging, prod: &prod}
 }
 
 // deployStaging creates what Git has of staging.
@@ -164,7 +183,7 @@ func (a *application) keepsThePromises(elsewhere ...*env.Plane) {
 			a.proves(state.Object, proven)
 		}
 	}
-	for _, state := range history(t, plane) {
+	for _, state := range history(t, a.prod.Plane) {
 		a.proves(state.Object, proven)
 		switch object := state.Object; {
 		case object.GetKind() != "OCIRepository" || object.GetNamespace() != a.prod.Namespace:

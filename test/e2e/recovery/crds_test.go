@@ -13,7 +13,8 @@ import (
 // The controller runs all the time, as it does when somebody deletes a CRD by mistake and Flux
 // brings everything back.
 func TestCRDsAreDeletedAndInstalledAgain(t *testing.T) {
-	a := newApplication(t)
+	t.Parallel()
+	a := alone(t)
 	before := generations(a.prod)
 	p := a.page()
 	p.does("What to back up")

@@ -30,7 +30,8 @@ var newest = map[string][]string{
 // The older CRDs come first, then the controller of that version, which is the present one here:
 // it starts anew, and the API server drops what it writes into fields that it does not have.
 func TestOlderVersionIsInstalledForAWhile(t *testing.T) {
-	a := newApplication(t)
+	t.Parallel()
+	a := alone(t)
 	a.asksForBakes()
 	for name, fields := range newest {
 		a.drops(name, fields...)

@@ -15,7 +15,8 @@ import (
 // Everything goes back together, so the status and the targets agree. What was decided since
 // is decided again.
 func TestEtcdIsRestoredFromAnEarlierSnapshot(t *testing.T) {
-	a := newApplication(t)
+	t.Parallel()
+	a := alone(t)
 	data, snapshot := filepath.Join(plane.Dir(), "etcd"), filepath.Join(t.TempDir(), "etcd")
 	whileStopped(t, func() error { return os.CopyFS(snapshot, os.DirFS(data)) })
 

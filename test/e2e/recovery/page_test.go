@@ -21,8 +21,8 @@ type page struct {
 	t    *testing.T
 	run  func(args ...string) env.Answer
 	file string
-	// starts starts the controller of staging with a flag, in a cluster of its own.
-	starts func(flag string)
+	// start restarts the controller of staging with a flag, in a cluster of its own.
+	start  func(flag string)
 	begin  string // what comes before the commands of the page
 	rename *strings.Replacer
 }
@@ -43,10 +43,10 @@ func (a *application) page() *page {
 	user.AddCluster(stagingCluster, a.staging.CommandLine(a.staging.Namespace+":bert", "system:masters"))
 	user.AddCluster(prodCluster, user)
 	return &page{
-		t: t, run: user.Under("/bin/sh"), file: "backup-and-recovery.md", starts: a.startsStagingWith,
+		t: t, run: user.Under("/bin/sh"), file: "backup-and-recovery.md", start: a.startsStagingWith,
 		begin: fmt.Sprintf("set -e; kubectl() { %q \"$@\"; }; cd %q\n", built[parts.Kubectl], t.TempDir()),
 		rename: strings.NewReplacer("shop-staging", a.staging.Namespace, "shop-production", a.prod.Namespace,
-			goneUID, uidOf(t, stagingPlane), "config/crd", filepath.Join(parts.Root(), "config", "crd")),
+			goneUID, a.gone, "config/crd", filepath.Join(parts.Root(), "config", "crd")),
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *page) follow(s step) {
 		return
 	}
 	if s.flags != "" {
-		p.starts(p.rename.Replace(s.flags))
+		p.start(p.rename.Replace(s.flags))
 		return
 	}
 	if s.shown == "" {

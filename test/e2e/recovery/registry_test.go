@@ -43,7 +43,7 @@ func (a *application) scansAll() {
 // digestsOf returns the content of a repository, by tag.
 func (a *application) digestsOf(repository string) map[string]string {
 	a.prod.T.Helper()
-	digests, err := plane.Registry.Digests(a.prod.T.Context(), repository)
+	digests, err := a.prod.Plane.Registry.Digests(a.prod.T.Context(), repository)
 	if err != nil {
 		a.prod.T.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (a *application) digestsOf(repository string) map[string]string {
 // restores makes the content of a repository what it was.
 func (a *application) restores(repository string, old map[string]string) {
 	a.prod.T.Helper()
-	if err := plane.Registry.Restore(a.prod.T.Context(), repository, old); err != nil {
+	if err := a.prod.Plane.Registry.Restore(a.prod.T.Context(), repository, old); err != nil {
 		a.prod.T.Fatal(err)
 	}
 }

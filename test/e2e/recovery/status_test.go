@@ -39,7 +39,8 @@ func TestLostStatusIsBegunWithWhatRuns(t *testing.T) {
 }
 
 func TestOldStatusOfABackupTakesNothingBack(t *testing.T) {
-	a := newApplication(t)
+	t.Parallel()
+	a := alone(t)
 	p := a.page()
 	p.does("What to back up")
 	a.opens()
@@ -72,7 +73,8 @@ func generations(e *env.Env) map[string]int64 {
 // The backup is taken while a release bakes in staging. The bake goes on with its start, and
 // counts for production.
 func TestBackupBringsHistoryBakesAndProofsBack(t *testing.T) {
-	a := newApplication(t)
+	t.Parallel()
+	a := alone(t)
 	a.opens()
 	a.prod.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
 	a.staging.SetBakeTime(long)
