@@ -306,6 +306,28 @@ func TestInterruptionBeforeAReleaseWasLeft(t *testing.T) {
 	}
 }
 
+// A record that is lost leaves only the bake of a release that was left. An error after it, and
+// before the release was left, shows that it did not stay healthy.
+func TestErrorAfterTheBakeCountsWithoutARecord(t *testing.T) {
+	for name, test := range map[string]struct {
+		failed time.Time
+		want   time.Duration
+	}{
+		"none":                        {time.Time{}, time.Hour},
+		"after its bake":              {noon.Add(-time.Minute), 0},
+		"when it was left":            {noon, 0},
+		"it may be of the next one":   {noon.Add(time.Minute), time.Hour},
+		"before the release was here": {ten.Add(-time.Minute), time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := watch(entry("1.1.0").Deploying().At(noon), baked("1.0.0"))
+			w.LastError = test.failed
+			w.look(noon.Add(2 * time.Minute))
+			diff(t, test.want, w.Recorded[1].Soaked.Duration)
+		})
+	}
+}
+
 func TestNothingIsConfirmedWhileAHealthCheckIsPending(t *testing.T) {
 	w := watch(baked("1.0.0"))
 	w.look(noon)

@@ -40,7 +40,8 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		}
 		was := recordedAs(v.Recorded, &entry)
 		if i > 0 {
-			v.leave(r, was, history[i-1].Timestamp.Time, baked(&entry, time.Time{}, time.Time{}))
+			left := history[i-1].Timestamp.Time
+			v.leave(r, was, left, baked(&entry, v.errorUntil(left), time.Time{}))
 			continue
 		}
 		r.Current = true
@@ -177,6 +178,15 @@ func (v View) leave(r *environmentsv1.Release, was environmentsv1.Release, at ti
 		bake = v.soakedUntil(was, at)
 	}
 	r.Soaked = &metav1.Duration{Duration: bake}
+}
+
+// errorUntil returns when a HealthCheck last saw an error, if that was before a release was
+// left. A later error is not one of that release.
+func (v View) errorUntil(left time.Time) time.Time {
+	if v.LastError.After(left) {
+		return time.Time{}
+	}
+	return v.LastError
 }
 
 // soakedUntil returns for how long a release had been healthy when it was left, which may be
