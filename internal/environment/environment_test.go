@@ -407,7 +407,7 @@ func TestRecordKnowsWhichBuildCameFirst(t *testing.T) {
 			w.look(noon)
 		}
 	}
-	diff(t, []string{"#4 second Succeeded, current, Applied, soaked 0s", "#3 first Succeeded, Applied, soaked 0s"}, said(w.Recorded))
+	diff(t, []string{"#4 second Succeeded, current, Applied, soaked 0s", "#3 first Succeeded, Applied, soaked 1h0m0s"}, said(w.Recorded))
 }
 
 func TestSoakDoesNotCountWhileTheBakeStandsStill(t *testing.T) {

@@ -20,6 +20,8 @@ const longestText = 256
 // record is what is said of releases while the history is read, entry by entry.
 type record struct {
 	releases []environmentsv1.Release
+	// interrupted are those whose newest promotion was cancelled, as far as is known.
+	interrupted []environmentsv1.Release
 	// rank is the place of each tag in the order of the ImagePolicy, as far as it is known.
 	rank map[string]int
 }
@@ -29,7 +31,7 @@ type record struct {
 // promotion, and is empty if nothing was.
 func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry)) []environmentsv1.Release {
 	history := v.Rollout.Status.History
-	rec := record{releases: recordedOf(v), rank: ranks(v.Rollout)}
+	rec := recordedOf(v)
 	for i, entry := range slices.Backward(history) {
 		if entry.State() != v1alpha1.BakeCancelled {
 			rec.withdraw(&entry, v.Rollout)
@@ -51,34 +53,55 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		}
 		if entry.State() == v1alpha1.BakeSucceeded || entry.State() == v1alpha1.BakeInProgress {
 			measure(r, &was, &entry)
+			if r.Unhealthy != "" || v.LastError.After(healthyFrom(&was, &entry)) {
+				r.LongestSoak = nil
+			}
 		}
 	}
 	return rec.releases
 }
 
-// recordedOf returns what was recorded of releases before, and still holds. A Rollout
-// that was created again counts its promotions anew: then nothing of the record is about
-// its history.
-func recordedOf(v View) []environmentsv1.Release {
-	var kept []environmentsv1.Release
-	var last int64
+// healthyFrom returns since when an error is one of the promotion of an entry, and not one of
+// the release before it.
+func healthyFrom(was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	switch {
+	case was.HealthySince != nil:
+		return was.HealthySince.Time
+	case entry.BakeStartTime != nil:
+		return entry.BakeStartTime.Time
+	}
+	return time.Time{}
+}
+
+// recordedOf returns what was recorded of releases before, and still holds.
+func recordedOf(v View) record {
+	rec := record{rank: ranks(v.Rollout)}
+	if isCreatedAgain(v) {
+		return rec
+	}
 	for _, r := range v.Recorded {
-		last = max(last, r.ID)
 		entry := entryOf(v.Rollout, r.ID)
+		unjudged := entry == nil || !judges(entry.State())
 		mistaken := entry != nil && identityOf(&entry.Version) != identity(&r)
-		unfinished := r.State.Running() && (entry == nil || !judges(entry.State()))
-		if mistaken || unfinished || !judges(r.State) {
+		switch {
+		case mistaken || !judges(r.State):
 			continue
-		}
-		if r.Current {
+		case unjudged && r.State.Running():
+			rec.interrupted = append(rec.interrupted, r)
+			continue
+		case unjudged && r.Current: // otherwise its entry is read
 			v.leave(&r, r, leftAt(v.Rollout, r.ID), 0)
 		}
-		kept = append(kept, r)
+		rec.releases = append(rec.releases, r)
 	}
-	if current := v.Rollout.Current(); current != nil && idOf(current) < last {
-		return nil
-	}
-	return kept
+	return rec
+}
+
+// isCreatedAgain reports whether the Rollout was created again since the record was made. It
+// counts its promotions anew then, and nothing of the record is about its history.
+func isCreatedAgain(v View) bool {
+	current := v.Rollout.Current()
+	return current != nil && slices.ContainsFunc(v.Recorded, func(r environmentsv1.Release) bool { return r.ID > idOf(current) })
 }
 
 // recordedAs returns what was recorded of a promotion; nothing if it was not recorded.
@@ -97,8 +120,9 @@ func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *me
 	if !judges(entry.State()) {
 		return nil
 	}
-	r, at := released(entry, bakeTime), rec.find(&entry.Version)
+	r, at := released(entry, bakeTime), find(rec.releases, &entry.Version)
 	if at < 0 {
+		r.LongestSoak = rec.soakBefore(&r, entry)
 		rec.releases = append(rec.releases, r)
 		return &rec.releases[len(rec.releases)-1]
 	}
@@ -116,8 +140,42 @@ func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *me
 	if known := old.ID == r.ID && old.State == v1alpha1.BakeSucceeded; !succeeded || known {
 		r.Withdrawn = old.Withdrawn // a new success lifts it
 	}
+	r.LongestSoak = longestSoak(old, &r, entry)
 	*old = r
 	return old
+}
+
+// soakBefore returns the longest soak of a release, by the record of a later promotion that was
+// cancelled. What that one said else does not count.
+func (rec *record) soakBefore(r *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) *metav1.Duration {
+	at := find(rec.interrupted, &entry.Version)
+	if at < 0 || !isSameContent(r, &rec.interrupted[at]) {
+		return nil
+	}
+	return rec.interrupted[at].LongestSoak
+}
+
+// longestSoak returns the longest soak of a release before an entry, by what is recorded of it
+// until then. It counts no longer once the release has failed, or the environment has gone back
+// from it: then the next success has to prove the release alone.
+func longestSoak(old, r *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) *metav1.Duration {
+	failed := old.State == v1alpha1.BakeFailed || r.State == v1alpha1.BakeFailed || entry.LastRetryTimestamp != nil
+	switch longest := old.Longest(); {
+	case failed || !isSameContent(r, old):
+		return nil
+	case old.ID == r.ID:
+		return old.LongestSoak
+	case old.Withdrawn != "" || longest == 0:
+		return nil
+	default:
+		return &metav1.Duration{Duration: longest}
+	}
+}
+
+// isSameContent reports whether two promotions of a release are of one content. Without a
+// digest, their tag may have moved in between.
+func isSameContent(a, b *environmentsv1.Release) bool {
+	return a.Digest != "" || a.Revision == b.Revision
 }
 
 // judges reports whether an entry in a state says something of its release. One that was
@@ -170,14 +228,19 @@ func isApplied(targets []v1alpha1.TargetStatus) bool {
 	return len(targets) > 0 && !slices.ContainsFunc(targets, func(t v1alpha1.TargetStatus) bool { return t.State != v1alpha1.TargetApplied })
 }
 
-// leave ends the time in which a release was current. What it had been healthy until then
-// is all that counts from now on. If that was not recorded, only the bake counts.
+// leave ends the time in which a release was current. What it had been healthy until then,
+// or in an earlier promotion, is all that counts from now on. If that was not recorded, only
+// the bake counts.
 func (v View) leave(r *environmentsv1.Release, was environmentsv1.Release, at time.Time, bake time.Duration) {
 	r.Current, r.HealthySince, r.Unhealthy, r.RenewedTime, r.RenewAfter = false, nil, "", nil, nil
 	if was.Soaked != nil {
 		bake = v.soakedUntil(was, at)
 	}
 	r.Soaked = &metav1.Duration{Duration: bake}
+	if was.HealthySince == nil || !v.errorUntil(at).After(was.HealthySince.Time) {
+		r.Soaked.Duration = r.Longest()
+	}
+	r.LongestSoak = nil
 }
 
 // errorUntil returns when a HealthCheck last saw an error, if that was before a release was
@@ -227,7 +290,7 @@ func (rec *record) isNewer(r *environmentsv1.Release, than *v1alpha1.DeploymentH
 	if b, both := rec.rank[than.Version.Tag]; known && both {
 		return a > b
 	}
-	at := rec.find(&than.Version)
+	at := find(rec.releases, &than.Version)
 	return at >= 0 && firstID(&rec.releases[at]) < firstID(r)
 }
 
@@ -239,8 +302,8 @@ func firstID(r *environmentsv1.Release) int64 {
 	return r.ID
 }
 
-func (rec *record) find(version *v1alpha1.VersionInfo) int {
-	return slices.IndexFunc(rec.releases, func(r environmentsv1.Release) bool { return identity(&r) == identityOf(version) })
+func find(releases []environmentsv1.Release, version *v1alpha1.VersionInfo) int {
+	return slices.IndexFunc(releases, func(r environmentsv1.Release) bool { return identity(&r) == identityOf(version) })
 }
 
 // ranks returns the place of each known release in the order of the ImagePolicy. A tag

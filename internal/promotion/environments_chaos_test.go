@@ -80,10 +80,13 @@ type truth struct {
 	isHealthy     bool
 	// healthy is for how long the release of each promotion was healthy without interruption.
 	healthy map[int64]time.Duration
+	// broken are the promotions that failed or were unhealthy: what their releases had proven
+	// before counts no longer.
+	broken map[int64]bool
 }
 
 func newTruth() *truth {
-	return &truth{entries: map[int64]v1alpha1.DeploymentHistoryEntry{}, healthy: map[int64]time.Duration{}}
+	return &truth{entries: map[int64]v1alpha1.DeploymentHistoryEntry{}, healthy: map[int64]time.Duration{}, broken: map[int64]bool{}}
 }
 
 // granted returns for how long a release counts as healthy in silence that has been healthy
@@ -113,9 +116,9 @@ func (tr *truth) follow(p *pair) {
 	switch gap := p.now.Sub(tr.heard); {
 	case !tr.isHealthy:
 	case tr.failed.After(tr.heard) && gap > granted(tr.healthy[was]):
-		tr.healthy[was] = 0
+		tr.healthy[was], tr.broken[was] = 0, true
 	case tr.failed.After(tr.heard):
-		tr.healthy[was] = p.now.Sub(tr.failed)
+		tr.healthy[was], tr.broken[was] = p.now.Sub(tr.failed), true
 	case gap <= granted(tr.healthy[was]):
 		tr.healthy[was] += gap
 	}
@@ -125,6 +128,7 @@ func (tr *truth) follow(p *pair) {
 	tr.isHealthy = !unhealthy && (bakes || current.State() == v1alpha1.BakeSucceeded)
 	if unhealthy {
 		tr.healthy[tr.last] = 0
+		tr.broken[tr.last] = tr.broken[tr.last] || current.State() == v1alpha1.BakeInProgress || current.State() == v1alpha1.BakeSucceeded
 	}
 }
 
@@ -139,11 +143,91 @@ func (tr *truth) read(history []v1alpha1.DeploymentHistoryEntry) {
 	for _, e := range slices.Backward(history) {
 		tr.last = max(tr.last, *e.ID)
 		if e.State() == v1alpha1.BakeSucceeded && tr.entries[*e.ID].BakeEndTime == nil && e.BakeStartTime != nil {
-			// It was decided there that it has baked for so long.
-			tr.healthy[*e.ID] = max(tr.healthy[*e.ID], e.BakeEndTime.Sub(e.BakeStartTime.Time)-e.StoodStill(e.BakeEndTime.Time))
+			tr.healthy[*e.ID] = max(tr.healthy[*e.ID], bakeOf(e)) // it was decided there that it has baked for so long
 		}
+		tr.broken[*e.ID] = tr.broken[*e.ID] || e.State() == v1alpha1.BakeFailed || e.LastRetryTimestamp != nil
 		tr.entries[*e.ID] = e
 	}
+}
+
+// forget loses what staging knew of the releases that it has left: only their bakes are in the
+// history.
+func (tr *truth) forget(history []v1alpha1.DeploymentHistoryEntry) {
+	for i, e := range history {
+		if i > 0 && e.State() == v1alpha1.BakeSucceeded && e.BakeStartTime != nil {
+			tr.healthy[*e.ID] = max(tr.healthy[*e.ID], bakeOf(e))
+			tr.broken[*e.ID] = e.LastRetryTimestamp != nil
+		}
+	}
+}
+
+func bakeOf(e v1alpha1.DeploymentHistoryEntry) time.Duration {
+	return e.BakeEndTime.Sub(e.BakeStartTime.Time) - e.StoodStill(e.BakeEndTime.Time)
+}
+
+// wentBack returns what staging went back to from a release after a promotion of it; empty if
+// it did not.
+func (tr *truth) wentBack(p *pair, tag string, id int64) string {
+	for other, e := range tr.entries {
+		if newer, ok := p.staging.order.Compare(tag, e.Version.Tag); other > id && ok && newer > 0 && e.State() != v1alpha1.BakeCancelled {
+			return e.Version.Tag
+		}
+	}
+	return ""
+}
+
+// longest returns the longest time in which a release was healthy in one of its promotions up
+// to one, and has not failed since.
+func (tr *truth) longest(p *pair, tag string, last int64) time.Duration {
+	longest := tr.healthy[last]
+	if tr.isHealthy && last == tr.last {
+		longest += min(p.now.Sub(tr.heard), granted(longest))
+	}
+	for id := last; id > 0; id-- {
+		e := tr.entries[id]
+		if e.Version.Tag != tag {
+			continue
+		}
+		if id < last && e.State() == v1alpha1.BakeSucceeded && tr.wentBack(p, tag, id) == "" {
+			longest = max(longest, tr.healthy[id])
+		}
+		if tr.broken[id] {
+			break
+		}
+	}
+	return longest
+}
+
+// keeps fails if the record of staging has forgotten a soak of a release that has not failed
+// since, and that staging has not gone back from.
+func (p *pair) keeps(before []environmentsv1.Release) {
+	p.t.Helper()
+	view := p.view()
+	for _, was := range before {
+		at := slices.IndexFunc(p.recorded, func(r environmentsv1.Release) bool { return r.Digest == was.Digest })
+		interrupted := was.Current && (view.Unhealthy != "" || was.HealthySince == nil || view.LastError.After(was.HealthySince.Time))
+		if at < 0 || was.State != v1alpha1.BakeSucceeded || was.Withdrawn != "" || interrupted || p.hasTurned(was) {
+			continue
+		}
+		is, longest := p.recorded[at], was.Longest()
+		if is.Current && is.ID == was.ID { // it may turn out that nobody looked for a while
+			was.Soaked = nil
+			longest = was.Longest()
+		}
+		if is.Longest() < longest {
+			p.t.Fatalf("%s had soaked for %s, and the record says %s; staging: %s", is.Tag, longest, is.Longest(), p.staging.describeHistory())
+		}
+	}
+}
+
+// hasTurned reports whether a release has failed in staging, or staging went back from it,
+// since that was recorded.
+func (p *pair) hasTurned(was environmentsv1.Release) bool {
+	return slices.ContainsFunc(p.staging.rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
+		failed := e.Version.Tag == was.Tag && (e.State() == v1alpha1.BakeFailed || e.LastRetryTimestamp != nil)
+		newer, ok := p.staging.order.Compare(was.Tag, e.Version.Tag)
+		return *e.ID >= was.ID && failed || *e.ID > was.ID && (!ok || newer > 0)
+	})
 }
 
 // against returns what is to be said against a release that prod takes; empty if nothing.
@@ -157,16 +241,10 @@ func (tr *truth) against(p *pair, tag string) string {
 	if e := tr.entries[proof]; e.State() != v1alpha1.BakeSucceeded {
 		return fmt.Sprintf("it is %q there", e.State())
 	}
-	for id, e := range tr.entries {
-		if newer, ok := p.staging.order.Compare(tag, e.Version.Tag); id > proof && ok && newer > 0 && e.State() != v1alpha1.BakeCancelled {
-			return fmt.Sprintf("staging went back from it to %s", e.Version.Tag)
-		}
+	if back := tr.wentBack(p, tag, proof); back != "" {
+		return "staging went back from it to " + back
 	}
-	healthy := tr.healthy[proof]
-	if tr.isHealthy && proof == tr.last {
-		healthy += min(p.now.Sub(tr.heard), granted(healthy))
-	}
-	if healthy < p.rule.soak {
+	if healthy := tr.longest(p, tag, proof); healthy < p.rule.soak {
 		return fmt.Sprintf("it was healthy there for %s of %s", healthy, p.rule.soak)
 	}
 	return ""
@@ -203,7 +281,7 @@ func (p *pair) anything() {
 		func() { w.rollout.Spec.WantedVersion = to("hotfix-bob"); w.manually() },
 		func() { w.sick = true }, func() { w.sick = true }, func() { w.sick = true }, w.goOn, w.goOn, w.goOn,
 		func() { w.awayUntil = w.iteration + 1 + w.rng.IntN(20) },
-		func() { p.recorded = nil },
+		func() { p.recorded = nil; p.truth.forget(p.staging.rollout.Status.History) },
 		func() { p.known = nil },
 		func() { p.prod.awayUntil = p.prod.iteration + 1 + w.rng.IntN(12) },
 		func() { p.prod.awayUntil = p.prod.iteration + 1 + w.rng.IntN(12) },

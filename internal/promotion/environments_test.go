@@ -117,7 +117,9 @@ func (p *pair) observe() {
 func (p *pair) record() {
 	here := p.clockOf(p.staging, p.now)
 	if next := environment.Record(p.view(), here); !environment.Same(next, p.recorded) {
+		before := p.recorded
 		p.recorded = next
+		p.keeps(before)
 	}
 	if p.reports != nil {
 		p.reports.publish(p.t, p.recorded, here)

@@ -460,6 +460,9 @@ func (d *dice) upstream() promotion.Upstream {
 	for range d.roll(4) {
 		r := there(d.tag(), states[d.roll(5)], withDigest(d.tag()), soaked(time.Duration(d.roll(5))*15*time.Minute))
 		if d.yes() {
+			soakedBefore(time.Duration(d.roll(5)) * 15 * time.Minute)(&r)
+		}
+		if d.yes() {
 			r.Withdrawn = "went back"
 		}
 		releases = append(releases, r)

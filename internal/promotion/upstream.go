@@ -365,15 +365,15 @@ const longestWait = 10 * 365 * 24 * time.Hour
 
 // soaking returns the hold on a release that was not healthy for long enough. Time goes
 // on for a release only while it is current there: what was measured when it was left is
-// all that it gets.
+// all that it gets. A soak of an earlier promotion counts by itself: two are not added up.
 func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
 	soak, soaked := duration(u.SoakTime), duration(said.Soaked)
 	switch left := soak - soaked; {
-	case left <= 0:
+	case said.Longest() >= soak:
 		return nil
 	case !said.Current:
 		return u.hold(environmentsv1.UpstreamSkippedReason, "%s soaked for %s of %s in %s before it left it%s",
-			release.Tag, soaked.Truncate(time.Second), soak, u.Environment, u.instead())
+			release.Tag, said.Longest().Truncate(time.Second), soak, u.Environment, u.instead())
 	case u.Seen.IsZero():
 		return u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s", u.Environment, soak)
 	default:

@@ -131,6 +131,10 @@ func until(t time.Time) func(*environmentsv1.Release) {
 	return func(r *environmentsv1.Release) { r.Until = wireTime(t) }
 }
 
+func soakedBefore(d time.Duration) func(*environmentsv1.Release) {
+	return func(r *environmentsv1.Release) { r.LongestSoak = &metav1.Duration{Duration: d} }
+}
+
 func soaked(d time.Duration) func(*environmentsv1.Release) {
 	return func(r *environmentsv1.Release) { r.Soaked = &metav1.Duration{Duration: d} }
 }
@@ -363,6 +367,15 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 			given(offered()).environments(prod(soaking(2*time.Hour, withoutHistory(proven("1.4.0", soaked(time.Hour)))))),
 			[]promotion.Hold{{
 				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 1h0m0s of 2h0m0s in staging before it left it",
+			}},
+		},
+		"it had soaked for long enough before it came back there": {
+			given(offered()).environments(prod(soaking(2*time.Hour, after("staging", proven("1.4.0", soaked(0), soakedBefore(2*time.Hour)))))), nil,
+		},
+		"it had soaked before, but not for long enough: two soaks are not added up": {
+			given(offered()).environments(prod(soaking(2*time.Hour, after("staging", proven("1.4.0", soaked(90*time.Minute), soakedBefore(119*time.Minute)))))),
+			[]promotion.Hold{{
+				Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s, until 2026-03-02T12:30:00Z", Until: noon.Add(30 * time.Minute),
 			}},
 		},
 		"left after the soak": {

@@ -127,14 +127,18 @@ func fitted(releases []environmentsv1.Release) []environmentsv1.Release {
 			*text = truncate.Text(*text, longestText)
 		}
 		r.Since, r.Until = storable(r.Since), storable(r.Until)
-		if r.Soaked != nil {
-			r.Soaked = &metav1.Duration{Duration: max(0, min(longestSoak, r.Soaked.Duration))}
-		}
-		if r.RenewAfter != nil {
-			r.RenewAfter = &metav1.Duration{Duration: max(0, min(longestPause, r.RenewAfter.Duration))}
-		}
+		r.Soaked, r.LongestSoak = atMost(longestSoak, r.Soaked), atMost(longestSoak, r.LongestSoak)
+		r.RenewAfter = atMost(longestPause, r.RenewAfter)
 	}
 	return releases
+}
+
+// atMost returns a duration that is neither negative nor longer than a limit.
+func atMost(limit time.Duration, d *metav1.Duration) *metav1.Duration {
+	if d == nil {
+		return nil
+	}
+	return &metav1.Duration{Duration: max(0, min(limit, d.Duration))}
 }
 
 // storable returns a time, if the API server will store it. A time that it refuses would

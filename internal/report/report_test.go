@@ -49,7 +49,7 @@ func everything() report.Report {
 		Upstreams: []environmentsv1.Relationship{{Environment: "dev", Type: environmentsv1.After}},
 		Releases: []environmentsv1.Release{
 			{Tag: "1.4.0", Digest: digestOf("1.4.0"), Revision: "main@sha1:4", ID: 4, State: v1alpha1.BakeSucceeded, Since: noon,
-				Evidence: environmentsv1.EvidenceBaked, Current: true, Soaked: soaked(26 * time.Hour)},
+				Evidence: environmentsv1.EvidenceBaked, Current: true, Soaked: soaked(26 * time.Hour), LongestSoak: soaked(28 * time.Hour)},
 			{Tag: "1.3.0", Digest: digestOf("1.3.0"), ID: 3, State: v1alpha1.BakeFailed, Since: noon, Message: "3 of 9 tests fail"},
 			{Tag: "1.2.0", Digest: digestOf("1.2.0"), ID: 2, State: v1alpha1.BakeSucceeded, Evidence: environmentsv1.EvidenceApplied,
 				Soaked: soaked(0), Withdrawn: "went back to 1.1.0, by bob", Unhealthy: "HealthCheck shop/smoke"},
@@ -112,7 +112,7 @@ func TestStatement(t *testing.T) {
 			"upstreams": []any{map[string]any{"environment": "dev", "type": "After"}},
 			"releases": []any{map[string]any{
 				"tag": "1.4.0", "digest": digestOf("1.4.0"), "revision": "main@sha1:4", "id": 4., "state": "Succeeded",
-				"since": fixture.Noon.UTC().Format(time.RFC3339), "evidence": "Baked", "current": true, "healthyFor": "26h0m0s",
+				"since": fixture.Noon.UTC().Format(time.RFC3339), "evidence": "Baked", "current": true, "healthyFor": "26h0m0s", "longestSoak": "28h0m0s",
 			}},
 		},
 	}, statement)
@@ -137,13 +137,14 @@ func TestDigestIsThatOfWhatIsSaid(t *testing.T) {
 		"the soak was interrupted": {func(r *report.Report) {
 			r.Releases[0].Soaked, r.Releases[0].HealthySince = soaked(0), &metav1.Time{Time: fixture.Noon}
 		}, false},
-		"another soak of a release": {func(r *report.Report) { r.Releases[2].Soaked = soaked(time.Second) }, false},
-		"another state":             {func(r *report.Report) { r.Releases[0].State = v1alpha1.BakeFailed }, false},
-		"it is unhealthy":           {func(r *report.Report) { r.Releases[0].Unhealthy = "HealthCheck shop/smoke" }, false},
-		"one release less":          {func(r *report.Report) { r.Releases = r.Releases[:4] }, false},
-		"another upstream":          {func(r *report.Report) { r.Upstreams[0].Environment = "qa" }, false},
-		"another environment":       {func(r *report.Report) { r.Environment = "prod" }, false},
-		"another cluster":           {func(r *report.Report) { r.ClusterUID = "6a1d" }, false},
+		"its longest soak counts no longer": {func(r *report.Report) { r.Releases[0].LongestSoak = nil }, false},
+		"another soak of a release":         {func(r *report.Report) { r.Releases[2].Soaked = soaked(time.Second) }, false},
+		"another state":                     {func(r *report.Report) { r.Releases[0].State = v1alpha1.BakeFailed }, false},
+		"it is unhealthy":                   {func(r *report.Report) { r.Releases[0].Unhealthy = "HealthCheck shop/smoke" }, false},
+		"one release less":                  {func(r *report.Report) { r.Releases = r.Releases[:4] }, false},
+		"another upstream":                  {func(r *report.Report) { r.Upstreams[0].Environment = "qa" }, false},
+		"another environment":               {func(r *report.Report) { r.Environment = "prod" }, false},
+		"another cluster":                   {func(r *report.Report) { r.ClusterUID = "6a1d" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := everything()

@@ -229,6 +229,14 @@ func TestVerifyAcceptsWhatALaterVersionAdds(t *testing.T) {
 	diff(t, everything(), got)
 }
 
+func TestVerifyAcceptsAReportOfAVersionThatKnewLess(t *testing.T) {
+	envelope := written(t, `,"longestSoak":"28h0m0s"`, ``)
+	got, err := report.Verify(envelope, ed25519Key(t, 1).Trusted(), report.Expected{Source: staging})
+	diff(t, nil, err)
+	diff(t, (*metav1.Duration)(nil), got.Releases[0].LongestSoak)
+	diff(t, 26*time.Hour, got.Releases[0].Longest())
+}
+
 func TestVerifyAcceptsASecondSignature(t *testing.T) {
 	envelope := &dsse.Envelope{}
 	diff(t, nil, json.Unmarshal(written(t), envelope))
@@ -244,7 +252,7 @@ func TestTextsAndTimesOfAReportCanBeStored(t *testing.T) {
 	envelope := written(t,
 		"3 of 9 tests fail", long, "main@sha1:4", long, "HealthCheck shop/smoke", long, "went back to 1.1.0, by bob", long,
 		`"clusterUID":"5f2c"`, `"clusterUID":"`+long+`"`, `"environment":"dev"`, `"environment":"`+long+`"`,
-		`"createdTime":"`, `"createdTime":"0001-01-01T00:00:00Z","x":"`, `"healthyFor":"26h0m0s"`, `"healthyFor":"2000000h"`,
+		`"createdTime":"`, `"createdTime":"0001-01-01T00:00:00Z","x":"`, `"healthyFor":"26h0m0s"`, `"healthyFor":"2000000h"`, `"longestSoak":"28h0m0s"`, `"longestSoak":"2000000h"`,
 		`"healthyFor":"0s"`, `"healthyFor":"-1h"`, `"until":"`, forever+`,"x":"`)
 	got, err := report.Verify(envelope, ed25519Key(t, 1).Trusted(), report.Expected{Source: staging})
 	diff(t, nil, err)
@@ -252,6 +260,7 @@ func TestTextsAndTimesOfAReportCanBeStored(t *testing.T) {
 	diff(t, 256, len([]rune(got.Releases[1].Message)))
 	diff(t, time.Duration(0), got.Releases[2].Soaked.Duration)
 	diff(t, 10*365*24*time.Hour, got.Releases[0].Soaked.Duration)
+	diff(t, 10*365*24*time.Hour, got.Releases[0].LongestSoak.Duration)
 	diff(t, (*metav1.Time)(nil), got.Releases[3].Since)
 	diff(t, true, got.Created.IsZero())
 }

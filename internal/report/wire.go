@@ -52,20 +52,21 @@ type predicate struct {
 }
 
 type release struct {
-	Digest     string                  `json:"digest,omitempty"`
-	Tag        string                  `json:"tag"`
-	Revision   string                  `json:"revision,omitempty"`
-	ID         int64                   `json:"id,omitempty"`
-	State      v1alpha1.BakeStatus     `json:"state"`
-	Evidence   environmentsv1.Evidence `json:"evidence,omitempty"`
-	Current    bool                    `json:"current,omitempty"`
-	Unhealthy  string                  `json:"unhealthy,omitempty"`
-	HealthyFor *metav1.Duration        `json:"healthyFor,omitempty"`
-	RenewAfter *metav1.Duration        `json:"renewAfter,omitempty"`
-	Since      *metav1.Time            `json:"since,omitempty"`
-	Until      *metav1.Time            `json:"until,omitempty"`
-	Withdrawn  string                  `json:"withdrawn,omitempty"`
-	Message    string                  `json:"message,omitempty"`
+	Digest      string                  `json:"digest,omitempty"`
+	Tag         string                  `json:"tag"`
+	Revision    string                  `json:"revision,omitempty"`
+	ID          int64                   `json:"id,omitempty"`
+	State       v1alpha1.BakeStatus     `json:"state"`
+	Evidence    environmentsv1.Evidence `json:"evidence,omitempty"`
+	Current     bool                    `json:"current,omitempty"`
+	Unhealthy   string                  `json:"unhealthy,omitempty"`
+	HealthyFor  *metav1.Duration        `json:"healthyFor,omitempty"`
+	LongestSoak *metav1.Duration        `json:"longestSoak,omitempty"`
+	RenewAfter  *metav1.Duration        `json:"renewAfter,omitempty"`
+	Since       *metav1.Time            `json:"since,omitempty"`
+	Until       *metav1.Time            `json:"until,omitempty"`
+	Withdrawn   string                  `json:"withdrawn,omitempty"`
+	Message     string                  `json:"message,omitempty"`
 }
 
 func toStatement(r Report) statement {
@@ -92,8 +93,8 @@ func toWire(r Report) predicate {
 	for _, e := range fitted(r.Releases) {
 		p.Releases = append(p.Releases, release{
 			Digest: e.Digest, Tag: e.Tag, Revision: e.Revision, ID: e.ID, State: e.State, Evidence: e.Evidence,
-			Current: e.Current, Unhealthy: e.Unhealthy, HealthyFor: e.Soaked, RenewAfter: e.RenewAfter, Since: e.Since, Until: e.Until,
-			Withdrawn: e.Withdrawn, Message: e.Message,
+			Current: e.Current, Unhealthy: e.Unhealthy, HealthyFor: e.Soaked, LongestSoak: e.LongestSoak,
+			RenewAfter: e.RenewAfter, Since: e.Since, Until: e.Until, Withdrawn: e.Withdrawn, Message: e.Message,
 		})
 	}
 	return p
@@ -109,8 +110,8 @@ func fromWire(p predicate) Report {
 	for _, e := range p.Releases {
 		r.Releases = append(r.Releases, environmentsv1.Release{
 			Digest: e.Digest, Tag: e.Tag, Revision: e.Revision, ID: e.ID, State: e.State, Evidence: e.Evidence,
-			Current: e.Current, Unhealthy: e.Unhealthy, Soaked: e.HealthyFor, RenewAfter: e.RenewAfter, Since: e.Since, Until: e.Until,
-			Withdrawn: e.Withdrawn, Message: e.Message,
+			Current: e.Current, Unhealthy: e.Unhealthy, Soaked: e.HealthyFor, LongestSoak: e.LongestSoak,
+			RenewAfter: e.RenewAfter, Since: e.Since, Until: e.Until, Withdrawn: e.Withdrawn, Message: e.Message,
 		})
 	}
 	return r

@@ -200,6 +200,18 @@ func (u Upstream) Heard(r *Release, since time.Time) time.Time {
 // GrantedFor returns for how long a release counts as healthy after it was renewed.
 func (r *Release) GrantedFor() time.Duration { return 2 * r.RenewAfter.Duration }
 
+// Longest returns the longest time that counts as healthy without interruption, as it was
+// written. Times of two promotions are never added up.
+func (r *Release) Longest() time.Duration {
+	var longest time.Duration
+	for _, soak := range []*metav1.Duration{r.Soaked, r.LongestSoak} {
+		if soak != nil {
+			longest = max(longest, soak.Duration)
+		}
+	}
+	return longest
+}
+
 // Relationship names one upstream.
 type Relationship struct {
 	// environment is the name of the upstream.
@@ -509,6 +521,11 @@ type Release struct {
 	// soaked is how long it had been healthy without interruption when this was written.
 	// +optional
 	Soaked *metav1.Duration `json:"soaked,omitempty"`
+	// longestSoak is how long it had been healthy without interruption in an earlier promotion,
+	// while it is current. It is absent if the release has failed, was unhealthy or was withdrawn
+	// since.
+	// +optional
+	LongestSoak *metav1.Duration `json:"longestSoak,omitempty"`
 	// renewedTime is when it was last confirmed that it is still healthy, while it is current.
 	// +optional
 	RenewedTime *metav1.Time `json:"renewedTime,omitempty"`

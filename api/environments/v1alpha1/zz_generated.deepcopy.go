@@ -264,6 +264,11 @@ func (in *Release) DeepCopyInto(out *Release) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.LongestSoak != nil {
+		in, out := &in.LongestSoak, &out.LongestSoak
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.RenewedTime != nil {
 		in, out := &in.RenewedTime, &out.RenewedTime
 		*out = (*in).DeepCopy()
