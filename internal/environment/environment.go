@@ -5,7 +5,9 @@
 //
 // All functions are pure. The clock of an environment only measures how long a release
 // has been healthy there. No time of one environment is compared with the clock of
-// another one.
+// another one, with one exception: the number of a report begins with the time of its
+// cluster, and one that is a year ahead of the clock of the reader is refused. Package
+// report does that.
 package environment
 
 import (
