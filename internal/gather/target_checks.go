@@ -116,9 +116,6 @@ func subjectsOf(checks []v1alpha1.HealthCheck) map[kustomization.Subject]bool {
 	return about
 }
 
-// longestName is how long the name of an object may be.
-const longestName = 253
-
 // checkOf returns the check of a target, for the instance that acts for its Rollout. Its
 // name says to the reader of a list what it is about.
 func (g Gatherer) checkOf(rollout *v1alpha1.Rollout, t targets.Target) v1alpha1.HealthCheck {
@@ -126,7 +123,7 @@ func (g Gatherer) checkOf(rollout *v1alpha1.Rollout, t targets.Target) v1alpha1.
 	check := v1alpha1.HealthCheck{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       rollout.Namespace,
-			Name:            truncate.Name(rollout.Name+"-"+strings.ToLower(t.Kind())+"-"+t.Object().GetName(), longestName),
+			Name:            truncate.Name(rollout.Name+"-"+strings.ToLower(t.Kind())+"-"+t.Object().GetName(), truncate.LongestName),
 			Annotations:     map[string]string{subjectOf(t).Annotation(): t.Object().GetName()},
 			OwnerReferences: OwnedBy(rollout),
 		},

@@ -19,12 +19,9 @@ var mirrored = append([]string{
 // mostMirrored is how many versions the mirror gate lets through: the newest ones.
 const mostMirrored = 100
 
-// longestObjectName is how long the name of an object may be.
-const longestObjectName = 253
-
 // MirrorName returns the name of the gate that mirrors holds of a Rollout.
 func MirrorName(rollout *v1alpha1.Rollout) string {
-	return truncate.Name(rollout.Name+"-holds", longestObjectName)
+	return truncate.Name(rollout.Name+"-holds", truncate.LongestName)
 }
 
 // Mirrored returns the versions that a gate would let through that stood for the holds that

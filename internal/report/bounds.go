@@ -29,9 +29,7 @@ const (
 	mostSignatures = 8
 	// mostUpstreams is how many upstreams an Environment may have.
 	mostUpstreams = 16
-	// longestName is the number of characters to which names are cut.
-	longestName = 253
-	// longestText is the number of characters to which other texts are cut.
+	// longestText is the number of characters to which texts are cut that are not names.
 	longestText = 256
 	// longestPause is the longest pause between two confirmations of a release.
 	longestPause = 24 * time.Hour
@@ -111,10 +109,10 @@ func checkRelease(r *environmentsv1.Release, place int, seen map[string]bool) er
 
 // fit makes the texts and times of a report small enough to be stored.
 func fit(r *Report) {
-	r.ClusterUID = truncate.Text(r.ClusterUID, longestName)
+	r.ClusterUID = truncate.Text(r.ClusterUID, truncate.LongestName)
 	r.Created = metav1.Time{Time: valueOr(storable(&r.Created))}
 	for i := range r.Upstreams {
-		r.Upstreams[i].Environment = truncate.Text(r.Upstreams[i].Environment, longestName)
+		r.Upstreams[i].Environment = truncate.Text(r.Upstreams[i].Environment, truncate.LongestName)
 	}
 	r.Releases = fitted(r.Releases)
 }

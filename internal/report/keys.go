@@ -21,6 +21,8 @@ import (
 	"strings"
 
 	"github.com/secure-systems-lab/go-securesystemslib/dsse"
+
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 const (
@@ -32,8 +34,6 @@ const (
 	separator = "."
 	// anyCluster is in the place of the name of a cluster where a key may sign for all.
 	anyCluster = "any"
-	// longestCluster is the length of the longest name of a cluster.
-	longestCluster = 253
 	// mostKeys is how many keys a Secret may have: one for each cluster, and a second one
 	// while it is replaced.
 	mostKeys = 64
@@ -146,7 +146,7 @@ func (k *TrustedKeys) add(key publicKey, name string) {
 // IsCluster reports whether a cluster can have a name: letters, digits, "-" and "_". It is
 // the beginning of the names of the cluster's keys.
 func IsCluster(name string) bool {
-	return len(name) <= longestCluster && name != anyCluster && clusterName.MatchString(name)
+	return len(name) <= truncate.LongestName && name != anyCluster && clusterName.MatchString(name)
 }
 
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

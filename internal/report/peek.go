@@ -28,7 +28,7 @@ func Peek(envelope []byte) (Claim, error) {
 		return Claim{}, err
 	}
 	for _, text := range []*string{&r.Application, &r.Environment, &r.Cluster, &r.ClusterUID, &r.Namespace, &r.Rollout} {
-		*text = truncate.Text(*text, longestName)
+		*text = truncate.Text(*text, truncate.LongestName)
 	}
 	return Claim{Source: r.Source, ClusterUID: r.ClusterUID}, nil
 }

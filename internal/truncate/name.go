@@ -8,6 +8,10 @@ import (
 	"strings"
 )
 
+// LongestName is how many bytes the name of an object may have, and so the names in specs
+// and reports that stand for one.
+const LongestName = 253
+
 // Name returns the name of an object, or, if it has more than a number of bytes, its
 // beginning and a hash of it. It ends in a letter or digit, as the name did.
 func Name(name string, longest int) string {

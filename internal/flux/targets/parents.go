@@ -81,10 +81,9 @@ func labelledBy(group string) func(metav1.Object) string {
 // trackedBy returns the Argo CD Application that applies an object: by its annotation, which
 // ends with the object, or by the label that older versions set.
 func trackedBy(object metav1.Object) string {
-	const longest = 253
 	id := object.GetAnnotations()["argocd.argoproj.io/tracking-id"]
 	if name, of, _ := strings.Cut(id, ":"); strings.HasSuffix(of, ":"+object.GetNamespace()+"/"+object.GetName()) {
-		return truncate.Line(name, longest)
+		return truncate.Line(name, truncate.LongestName)
 	}
 	return object.GetLabels()["app.kubernetes.io/instance"]
 }
