@@ -90,19 +90,53 @@ func SourceOf(e *environmentsv1.Environment, u environmentsv1.Upstream) string {
 	return strings.Join([]string{e.Spec.Name, u.Cluster, u.Namespace, u.Rollout}, "/")
 }
 
-// elsewhereLimit is the size of all that a status says of upstreams in other clusters, in
-// bytes of JSON.
-const elsewhereLimit = 12 << 10
+const (
+	// elsewhereLimit is the size of all that a status says of upstreams in other clusters, in
+	// bytes of JSON. A sixteenth of it has room for one release, however large.
+	elsewhereLimit = 20 << 10
+	// shortText is the number of characters to which texts are cut where room is short.
+	shortText = 64
+)
 
-// Kept returns what the status of an Environment has room for, of the releases in the
-// report of an upstream: the most recent ones.
-func Kept(e *environmentsv1.Environment, releases []environmentsv1.Release) []environmentsv1.Release {
+// Share returns how many bytes of JSON the status of an Environment has for the report of each
+// upstream in another cluster. All of them have the same, so what one says never takes the
+// place of another one.
+func Share(e *environmentsv1.Environment) int {
 	elsewhere := 0
 	for _, u := range e.GetUpstreams() {
 		if u.IsElsewhere() {
 			elsewhere++
 		}
 	}
-	kept, _ := truncate.Items(releases, elsewhereLimit/max(1, elsewhere), func(environmentsv1.Release) bool { return true })
+	return elsewhereLimit / max(1, elsewhere)
+}
+
+// Kept returns what the status of an Environment has room for, of the releases in the
+// report of an upstream.
+func Kept(e *environmentsv1.Environment, releases []environmentsv1.Release) []environmentsv1.Release {
+	return Fit(releases, Share(e))
+}
+
+// Fit returns the releases of a report that fit a limit, in bytes of JSON: the most recent ones,
+// the current one first. Texts are shortened before releases are left out.
+func Fit(releases []environmentsv1.Release, limit int) []environmentsv1.Release {
+	all := func(environmentsv1.Release) bool { return true }
+	kept, omitted := truncate.Items(releases, limit, all)
+	if omitted > 0 {
+		kept, _ = truncate.Items(shortened(releases), limit, all)
+	}
 	return kept
+}
+
+// shortened returns releases with short texts. The revision is no text: releases are recognized
+// by it.
+func shortened(releases []environmentsv1.Release) []environmentsv1.Release {
+	releases = slices.Clone(releases)
+	for i := range releases {
+		r := &releases[i]
+		for _, text := range []*string{&r.Message, &r.Unhealthy, &r.Withdrawn} {
+			*text = truncate.Text(*text, shortText)
+		}
+	}
+	return releases
 }

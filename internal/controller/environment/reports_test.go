@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -224,6 +226,59 @@ func TestReportWithoutTimesCanBeStored(t *testing.T) {
 	s.published("1.0.0", v1alpha1.BakeSucceeded)
 	s.reads("1.0.0")
 	s.Expect(s.environment("prod").Status.EnvironmentInfos[0].History).To(BeEmpty())
+}
+
+// publishes stores a report of another cluster, of an environment whose Rollout has its name.
+func (s *clusters) publishes(environment string, releases []environmentsv1.Release) {
+	secret := &corev1.Secret{}
+	s.Expect(s.Get(s.Ctx, s.Key("signing-key"), secret)).To(Succeed())
+	key, err := report.ParseSigningKey(secret.Data["identity.key"])
+	s.Expect(err).NotTo(HaveOccurred())
+	envelope, err := report.Sign(report.Report{
+		Source:   report.Source{Application: "shop", Environment: environment, Cluster: stagingCluster, Namespace: s.Namespace, Rollout: environment},
+		Sequence: fixture.Noon.Unix(), Created: metav1.NewTime(fixture.Noon), Releases: releases,
+	}, key)
+	s.Expect(err).NotTo(HaveOccurred())
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch)
+	s.Expect(err).NotTo(HaveOccurred())
+	place := registry.Place{Repository: s.host + "/promotions/staging", Tag: report.Tag(s.Namespace, environment), Insecure: true, Namespace: s.Namespace}
+	_, err = registry.NewReports(reader).Push(s.Ctx, place, envelope, "")
+	s.Expect(err).NotTo(HaveOccurred())
+}
+
+// What upstreams in other clusters say does not make the status too large to be read, and what
+// each of them runs is in it.
+func TestStatusHasRoomForSixteenLongReports(t *testing.T) {
+	s := openClusters(t)
+	long := strings.Repeat("x", 250)
+	prod := prod().InNamespace(s.Namespace).With(func(spec *environmentsv1.EnvironmentSpec) {
+		spec.Backend = environmentsv1.Backend{Type: environmentsv1.BackendOCI, Insecure: true}
+	})
+	for i := range 16 {
+		name := fmt.Sprintf("region-%02d", i)
+		var releases []environmentsv1.Release
+		for j := range 20 {
+			releases = append(releases, environmentsv1.Release{
+				Tag: fmt.Sprintf("1.%d.0", 20-j), Digest: *image(fmt.Sprint(j)).Obj().Version.Digest, Current: j == 0, ID: int64(20 - j),
+				State: v1alpha1.BakeFailed, Revision: long, Message: long, Unhealthy: long, Withdrawn: long,
+			})
+		}
+		s.publishes(name, releases)
+		prod.After(name, fixture.Elsewhere(stagingCluster), func(u *environmentsv1.Upstream) {
+			u.Namespace, u.Rollout, u.Repository = s.Namespace, name, s.host+"/promotions/staging"
+		})
+	}
+	s.Add(prod.Obj())
+	status := s.until("prod", "all reports", func(status environmentsv1.EnvironmentStatus) bool {
+		return len(status.Upstreams) == 16 && !slices.ContainsFunc(status.Upstreams, func(u environmentsv1.UpstreamStatus) bool { return u.Sequence == 0 })
+	})
+	for _, u := range status.Upstreams {
+		s.Expect(u.Releases).NotTo(BeEmpty(), u.Environment)
+		s.Expect(u.Releases[0].Tag).To(Equal("1.20.0"))
+	}
+	text, err := json.Marshal(status)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(len(text)).To(BeNumerically("<", 64<<10))
 }
 
 func TestClustersAtRestAskNoRegistry(t *testing.T) {
