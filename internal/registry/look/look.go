@@ -37,6 +37,8 @@ type memory struct {
 	report report.Report
 	// digest is that of its manifest; empty if none was verified.
 	digest string
+	// limit is up to which limit the releases would be the same, and bytes is their size.
+	limit, bytes int
 	// keys is the fingerprint of the keys that it was verified with.
 	keys string
 	// at is when the last look that found it began.
@@ -76,9 +78,10 @@ func (m memory) expected(e *environmentsv1.Environment, u environmentsv1.Upstrea
 	return want
 }
 
-// known returns the digest of the report, if it would be verified again.
-func (m memory) known(keys string, want report.Expected) string {
-	if m.keys != keys || m.report.Source != want.Source || m.report.Sequence < want.Sequence {
+// known returns the digest of the report, if it would be verified again, and no more of it would
+// be kept.
+func (m memory) known(keys string, want report.Expected, limit int) string {
+	if m.keys != keys || m.limit < limit || m.report.Source != want.Source || m.report.Sequence < want.Sequence {
 		return ""
 	}
 	return m.digest
@@ -126,7 +129,7 @@ func (s *Store) look(ctx context.Context, u Upstream, before memory) finding {
 	s.observe(u, e)
 	ctx, cancel := context.WithTimeout(ctx, gather.LongestLook)
 	defer cancel()
-	f := s.lookAt(ctx, e, *spec, before)
+	f := s.lookAt(ctx, e, *spec, before, s.limitFor(u, e))
 	f.interval, f.source = e.GetRequeueInterval(), SourceOf(e, *spec)
 	return f
 }
@@ -163,8 +166,8 @@ func (s *Store) observe(u Upstream, e *environmentsv1.Environment) {
 	s.admit()
 }
 
-// lookAt asks the registry.
-func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream, before memory) finding {
+// lookAt asks the registry. It keeps of the report what fits the limit.
+func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream, before memory, limit int) finding {
 	keys, none, err := s.keys(ctx, e)
 	switch {
 	case err != nil:
@@ -177,7 +180,7 @@ func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u env
 		return unread(u, place, err)
 	}
 	want, fingerprint := before.expected(e, u, keys, s.clock.Now()), keys.Fingerprint()
-	known := before.known(fingerprint, want)
+	known := before.known(fingerprint, want, limit)
 	stored, err := s.pull(ctx, place, known)
 	switch {
 	case err != nil:
@@ -192,7 +195,8 @@ func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u env
 	case err != nil:
 		return refused(u, place, err)
 	}
-	return accept(e, u, memory{report: verified, digest: stored.Digest, keys: fingerprint})
+	reached := fit(&verified, limit)
+	return accept(e, u, memory{report: verified, limit: reached, bytes: bytesOf(verified), digest: stored.Digest, keys: fingerprint})
 }
 
 // accept returns a report that was verified. It does not count if the Environment and the

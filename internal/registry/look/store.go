@@ -15,6 +15,7 @@
 //	wishes.go who asks for which looks, and how many upstreams there may be
 //	work.go   the workers
 //	look.go   one look
+//	bytes.go  how much of a report is kept
 //	pace.go   when the next look is. Pure
 //	words.go  what users read of a look that failed
 //	keys.go   the keys that reports are verified with
@@ -50,7 +51,8 @@ type Upstream struct {
 
 // Result is what the looks at an upstream have found.
 type Result struct {
-	// Report is the one that this process has verified last. Its Sequence is 0 if there was
+	// Report is the one that this process has verified last. It has the newest releases, up to
+	// what the status of the Environment has room for, or less if memory is short. Its Sequence is 0 if there was
 	// none. All callers share it. Do not modify it.
 	Report report.Report
 	// At is a time at which the registry had exactly this report: when the last look that
@@ -110,6 +112,8 @@ type Store struct {
 	// by namespace.
 	ofEnvironment map[types.NamespacedName][]string
 	ofNamespace   map[string]int
+	// bytes is how much of reports is in memory, by namespace.
+	bytes map[string]int
 	// limit bounds the looks of one namespace that are under way.
 	limit fair.Limit[Upstream]
 
@@ -139,6 +143,7 @@ func newStore(environments client.Reader, pull Pull, keys Keys, place Place, log
 		rejected:        map[caller]bool{},
 		ofEnvironment:   map[types.NamespacedName][]string{},
 		ofNamespace:     map[string]int{},
+		bytes:           map[string]int{},
 		limit:           fair.Limit[Upstream]{Most: mostOfNamespace},
 		wakeEnvironment: func(types.NamespacedName) {},
 		wakeRollout:     func(types.NamespacedName) {},

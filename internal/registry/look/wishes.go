@@ -229,6 +229,7 @@ func (s *Store) drop(u Upstream) {
 		}
 	}
 	delete(s.upstreams, u)
+	s.count(u, k.memory.bytes, 0)
 	of := slices.DeleteFunc(s.ofEnvironment[u.Environment], func(name string) bool { return name == u.Name })
 	if s.ofEnvironment[u.Environment] = of; len(of) == 0 {
 		delete(s.ofEnvironment, u.Environment)

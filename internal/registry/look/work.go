@@ -118,7 +118,10 @@ func (s *Store) end(u Upstream, k *upstream, began time.Time, f finding) {
 		return
 	}
 	now := s.clock.Now()
+	before := k.memory.bytes
 	changed, isNew := k.take(began, f)
+	changed = changed || before != k.memory.bytes // more of the same report is known
+	s.count(u, before, k.memory.bytes)
 	s.complain(u, k, f)
 	k.pace.end(now, f.outcome(isNew))
 	k.ended, k.notBefore = now, now.Add(max(leastPause, f.busyFor))
