@@ -252,7 +252,8 @@ type DeploymentHistoryEntry struct {
 
 	// retryStartTime is the time of that retry by the controller's own clock. Deadlines
 	// start from it. It is set only if lastRetryTimestamp had to be later by more than a
-	// minute.
+	// minute, or if the clock was ahead when the promotion was recorded: then it is when that
+	// was noticed, and timestamp stays as it is, because it identifies the promotion.
 	// +optional
 	RetryStartTime *metav1.Time `json:"retryStartTime,omitempty"`
 }
@@ -280,6 +281,15 @@ func (e *DeploymentHistoryEntry) StoodStill(until time.Time) time.Duration {
 		stood += max(0, until.Sub(e.UnprovenSince.Time))
 	}
 	return stood
+}
+
+// PromotedTime returns when the release was promoted. If the clock was ahead then, it is when
+// that was noticed.
+func (e *DeploymentHistoryEntry) PromotedTime() time.Time {
+	if e.RetryStartTime != nil && e.RetryStartTime.Before(&e.Timestamp) {
+		return e.RetryStartTime.Time
+	}
+	return e.Timestamp.Time
 }
 
 // Cutoff returns the time from which deadlines of this entry count, by the controller's

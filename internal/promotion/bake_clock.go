@@ -19,7 +19,7 @@ import (
 // bakeEnd returns when the bake time is over if everything proves the release healthy from
 // now on.
 func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
-	start := entry.Timestamp.Time
+	start := entry.PromotedTime()
 	if entry.BakeStartTime != nil {
 		start = entry.BakeStartTime.Time
 	}

@@ -447,7 +447,7 @@ func intervalOver(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if current == nil || interval == nil {
 		return nil
 	}
-	next := wholeSecond(current.Timestamp.Add(interval.Duration))
+	next := wholeSecond(current.PromotedTime().Add(interval.Duration))
 	if !in.Now.Before(next) {
 		return nil
 	}

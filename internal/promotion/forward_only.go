@@ -200,7 +200,7 @@ func (d *Decision) ofUnknownMark(in Input, current *v1alpha1.DeploymentHistoryEn
 	if completed(in, release).ForwardOnly != nil {
 		return Rollback{}
 	}
-	if late := current.Timestamp.Add(askedWithin); in.Now.Before(late) {
+	if late := current.PromotedTime().Add(askedWithin); in.Now.Before(late) {
 		d.lookAt(late)
 		return Rollback{}
 	}

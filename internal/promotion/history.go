@@ -33,6 +33,7 @@ var nextStates = map[v1alpha1.BakeStatus][]v1alpha1.BakeStatus{
 // Record returns the history after the decision. It does not modify the input. It fails
 // if the current entry does not allow the decision.
 func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
+	in = in.settled()
 	history := make([]v1alpha1.DeploymentHistoryEntry, 0, len(in.Rollout.Status.History)+1)
 	for i := range in.Rollout.Status.History {
 		history = append(history, *in.Rollout.Status.History[i].DeepCopy())

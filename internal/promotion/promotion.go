@@ -315,7 +315,7 @@ type Note struct {
 
 // Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
-	in = in.indexed()
+	in = in.settled().indexed()
 	ledger, notes := grow(in)
 	d := Decision{Notes: notes}
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)

@@ -153,7 +153,7 @@ func (s *subject) entry() *v1alpha1.DeploymentHistoryEntry {
 func lastGood(history []v1alpha1.DeploymentHistoryEntry) (release v1alpha1.VersionInfo, leftAt time.Time) {
 	for i := 1; i < len(history); i++ {
 		if history[i].State() == v1alpha1.BakeSucceeded {
-			return history[i].Version, history[i-1].Timestamp.Time
+			return history[i].Version, history[i-1].PromotedTime()
 		}
 	}
 	return v1alpha1.VersionInfo{}, time.Time{}

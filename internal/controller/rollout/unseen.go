@@ -51,7 +51,7 @@ func isSameObject(a, b targets.Target) bool { return a.Object().GetUID() == b.Ob
 // namespace in the caches. One look serves all Rollouts there that had promoted their
 // releases before it.
 func (r *Reconciler) lookForTargets(ctx context.Context, rollout *v1alpha1.Rollout) error {
-	if current := rollout.Current(); current != nil && r.targetLooks.after(rollout.Namespace, current.Timestamp.Time) {
+	if current := rollout.Current(); current != nil && r.targetLooks.after(rollout.Namespace, current.PromotedTime()) {
 		return nil
 	}
 	if !r.targetLooks.one.TryLock() {
