@@ -41,6 +41,23 @@ type View struct {
 	// Recorded is what the environment has said of its releases before. It has what the
 	// history of the Rollout has no longer, and how long releases were healthy.
 	Recorded []environmentsv1.Release
+
+	now time.Time
+}
+
+// at returns the view as it is seen at a time. An error that is still to come is one of a clock
+// that is ahead, and nobody knows when it was. It counts as now, unless it is recorded since when
+// the current release has been healthy: otherwise each look would begin the soak anew.
+func (v View) at(now time.Time) View {
+	v.now = now
+	if !v.LastError.After(now) {
+		return v
+	}
+	v.LastError = now
+	if current := v.Rollout.Current(); current != nil && recordedAs(v.Recorded, current).HealthySince != nil {
+		v.LastError = time.Time{}
+	}
+	return v
 }
 
 // Source returns what the record of an Environment is of.
@@ -59,6 +76,7 @@ func Recorded(e *environmentsv1.Environment) []environmentsv1.Release {
 
 // Record returns what the environment says of its releases, measured by its own clock.
 func Record(v View, now time.Time) []environmentsv1.Release {
+	v = v.at(now)
 	return newest(judged(v, func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) {
 		r.Soaked = &metav1.Duration{}
 		if v.Unhealthy != "" {
@@ -98,7 +116,8 @@ func healthySince(v View, was *environmentsv1.Release, entry *v1alpha1.Deploymen
 // Read returns what the environment says of its releases, for another environment that
 // has a clock of its own. It measures nothing. Of what is not recorded yet, only the bake
 // counts.
-func Read(v View) []environmentsv1.Release {
+func Read(v View, now time.Time) []environmentsv1.Release {
+	v = v.at(now)
 	return newest(judged(v, func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) {
 		r.Soaked = &metav1.Duration{}
 		switch {

@@ -167,7 +167,7 @@ func TestHistoryAsARecord(t *testing.T) {
 			[]string{"#2 1.1.0 Succeeded, current, Baked, soaked 1h0m0s"},
 		},
 	} {
-		t.Run(name, func(t *testing.T) { diff(t, test.want, said(environment.Read(test.view))) })
+		t.Run(name, func(t *testing.T) { diff(t, test.want, said(environment.Read(test.view, noon))) })
 	}
 }
 
@@ -175,7 +175,7 @@ func TestRollbackHasABakeTimeOfItsOwn(t *testing.T) {
 	v := view(entry("1.0.0").Baking(noon).Back("1.1.0", 2, 1), entry("1.1.0").Failed().BakeEnd(eleven), baked("1.0.0"))
 	v.Rollout.Spec.BakeTime = &metav1.Duration{Duration: time.Hour}
 	v.Rollout.Spec.Rollback = &v1alpha1.RolloutRollback{BakeTime: &metav1.Duration{Duration: 5 * time.Minute}}
-	releases := environment.Read(v)
+	releases := environment.Read(v, noon)
 	current := slices.IndexFunc(releases, func(r environmentsv1.Release) bool { return r.Current })
 	diff(t, &metav1.Time{Time: noon.Add(5 * time.Minute)}, releases[current].Until)
 }
@@ -213,7 +213,7 @@ func TestSoakIsTimeWithoutInterruption(t *testing.T) {
 	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 0s, unhealthy: HealthCheck shop/smoke"}, said(w.Recorded))
 
 	w.Unhealthy = ""
-	diff(t, w.Recorded, environment.Read(w.View)) // for others, it is well only once that is recorded
+	diff(t, w.Recorded, environment.Read(w.View, noon.Add(48*time.Hour))) // for others, it is well only once that is recorded
 	w.look(noon.Add(2 * time.Minute))
 	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 0s"}, said(w.Recorded))
 
@@ -490,7 +490,7 @@ func TestRecordNeverSaysThatAReleaseWasHealthyForLonger(t *testing.T) {
 			if rng.IntN(3) > 0 {
 				w.look(now)
 			}
-			for _, r := range environment.Read(w.View) {
+			for _, r := range environment.Read(w.View, noon.Add(48*time.Hour)) {
 				if was := now.Sub(healthy); w.Unhealthy == "" && r.Current && r.Soaked != nil && r.Soaked.Duration > was {
 					t.Fatalf("seed %d: it was healthy for %s, and the record says %s", seed, was, r.Soaked.Duration)
 				}
@@ -510,6 +510,32 @@ func TestTimeThatHasNotComeCountsAsNow(t *testing.T) {
 	said := []environmentsv1.UpstreamStatus{{Environment: "staging", ObservedDigest: "sha256:a"}}
 	ahead := environment.Upstreams(nil, said, noon.Add(24*time.Hour))
 	diff(t, noon, environment.Upstreams(ahead, said, noon)[0].VerifiedTime.Time)
+}
+
+// The clock of whoever writes a HealthCheck may be ahead, too.
+func TestErrorThatHasNotComeCountsOnce(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.LastError = noon.Add(24 * time.Hour)
+	w.Unhealthy = "HealthCheck shop/smoke"
+	w.look(noon.Add(time.Minute))
+	w.Unhealthy = ""
+	before := w.writes
+	for i := range 60 {
+		w.look(noon.Add(2*time.Minute + time.Duration(i)*time.Second))
+	}
+	diff(t, 1, w.writes-before)
+	diff(t, noon.Add(2*time.Minute), w.Recorded[0].HealthySince.Time)
+	diff(t, w.Recorded, environment.Read(w.View, noon.Add(3*time.Minute)))
+}
+
+// A release that was left at a time that has not come was healthy until now at most.
+func TestReleaseThatWasLeftLaterWasHealthyUntilNow(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.promotes(entry("1.1.0").Deploying().At(noon.Add(15*time.Minute)), baked("1.0.0"))
+	w.look(noon.Add(10 * time.Minute))
+	diff(t, 70*time.Minute, w.Recorded[1].Soaked.Duration)
 }
 
 func TestRecordOfAnotherRolloutDoesNotCount(t *testing.T) {

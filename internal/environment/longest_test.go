@@ -132,7 +132,7 @@ func TestLongestSoakIsKeptUnlessTheReleaseFails(t *testing.T) {
 			w.lives(day)
 			test.then(w)
 			diff(t, test.want, counts(w.Recorded, "1.1.0"))
-			diff(t, test.want, counts(environment.Read(w.View), "1.1.0"))
+			diff(t, test.want, counts(environment.Read(w.View, at(48)), "1.1.0"))
 		})
 	}
 }

@@ -42,7 +42,7 @@ func judged(v View, measure func(r, was *environmentsv1.Release, entry *v1alpha1
 		}
 		was := recordedAs(v.Recorded, &entry)
 		if i > 0 {
-			left := history[i-1].Timestamp.Time
+			left := v.past(history[i-1].PromotedTime())
 			v.leave(r, was, left, baked(&entry, v.errorUntil(left), time.Time{}))
 			continue
 		}
@@ -90,7 +90,7 @@ func recordedOf(v View) record {
 			rec.interrupted = append(rec.interrupted, r)
 			continue
 		case unjudged && r.Current: // otherwise its entry is read
-			v.leave(&r, r, leftAt(v.Rollout, r.ID), 0)
+			v.leave(&r, r, v.past(leftAt(v.Rollout, r.ID)), 0)
 		}
 		rec.releases = append(rec.releases, r)
 	}
@@ -243,6 +243,14 @@ func (v View) leave(r *environmentsv1.Release, was environmentsv1.Release, at ti
 	r.LongestSoak = nil
 }
 
+// past returns a time, or now if it is still to come: nobody was healthy until then.
+func (v View) past(t time.Time) time.Time {
+	if t.After(v.now) {
+		return v.now
+	}
+	return t
+}
+
 // errorUntil returns when a HealthCheck last saw an error, if that was before a release was
 // left. A later error is not one of that release.
 func (v View) errorUntil(left time.Time) time.Time {
@@ -329,7 +337,7 @@ func entryOf(rollout *v1alpha1.Rollout, id int64) *v1alpha1.DeploymentHistoryEnt
 func leftAt(rollout *v1alpha1.Rollout, id int64) time.Time {
 	for _, entry := range slices.Backward(rollout.Status.History) {
 		if idOf(&entry) > id {
-			return entry.Timestamp.Time
+			return entry.PromotedTime()
 		}
 	}
 	return time.Time{}

@@ -83,7 +83,7 @@ func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) (confirmed 
 			u := &e.Upstreams[i]
 			if u.IsElsewhere() {
 				confirmed = g.confirmElsewhere(e.Environment, u, s.Now) && confirmed
-			} else if err := g.confirmUpstream(ctx, u); err != nil {
+			} else if err := g.confirmUpstream(ctx, u, s.Now); err != nil {
 				return false, err
 			}
 		}
@@ -93,7 +93,7 @@ func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) (confirmed 
 
 // confirmUpstream reads the Rollout of an upstream. One that was deleted leaves what was
 // recorded of it.
-func (g Gatherer) confirmUpstream(ctx context.Context, u *promotion.Upstream) error {
+func (g Gatherer) confirmUpstream(ctx context.Context, u *promotion.Upstream, now time.Time) error {
 	if u.Problem != nil {
 		return nil
 	}
@@ -105,7 +105,7 @@ func (g Gatherer) confirmUpstream(ctx context.Context, u *promotion.Upstream) er
 	if err != nil {
 		return err
 	}
-	said := environment.Read(view)
+	said := environment.Read(view, now)
 	if !environment.Same(u.Releases, said) {
 		u.Seen = time.Time{}
 	}

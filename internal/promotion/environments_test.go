@@ -95,7 +95,7 @@ func (p *pair) view() environment.View {
 func (p *pair) said() (releases []environmentsv1.Release, id string) {
 	sequence := int64(0)
 	if p.reports == nil {
-		releases = environment.Read(p.view())
+		releases = environment.Read(p.view(), p.clockOf(p.staging, p.now))
 	} else {
 		releases, sequence = p.reports.delivered(p.t)
 	}
