@@ -70,7 +70,7 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 	if proxy != nil {
 		a.transport.Proxy = http.ProxyURL(proxy)
 	}
-	a.keychain, err = r.login(ctx, repository, image, proxy)
+	a.keychain, err = r.login(ctx, repository, image)
 	return a, err
 }
 
@@ -132,31 +132,67 @@ func (r *Reader) proxy(ctx context.Context, repository *imagev1.ImageRepository)
 	return proxy, nil
 }
 
-// login uses the pull secrets if there are any, else the cloud provider, else the
-// credentials of the controller itself.
-func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (authn.Keychain, error) {
+// login uses the pull secrets if there are any, else what the controller itself has.
+func (r *Reader) login(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (authn.Keychain, error) {
 	pull, err := r.pullSecrets(ctx, repository)
 	if err != nil {
 		return nil, err
 	}
-	if len(pull) > 0 {
-		keychain, err := kubernetes.NewFromPullSecrets(ctx, pull)
-		if err != nil {
-			return nil, fmt.Errorf("use the pull secrets: %w", err)
-		}
-		return dockerHub{keychain}, nil
+	if len(pull) == 0 {
+		return r.ownLogin(ctx, repository, image)
 	}
-	byProvider := repository.Spec.SecretRef == nil && cloud(repository)
+	keychain, err := kubernetes.NewFromPullSecrets(ctx, pull)
+	if err != nil {
+		return nil, fmt.Errorf("use the pull secrets: %w", err)
+	}
+	return dockerHub{keychain}, nil
+}
+
+// ownLogin uses the cloud provider, else the Docker config of the controller. Neither is
+// sent through anything that a tenant chooses, who could read it there.
+func (r *Reader) ownLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (authn.Keychain, error) {
 	switch {
-	case byProvider && r.NoOwnCredentials:
-		return nil, fmt.Errorf("%w: spec.provider %s would log in as this controller, which --no-own-registry-credentials refuses; "+
-			"name a Secret in spec.secretRef, or a ServiceAccount with imagePullSecrets", ErrInvalid, repository.Spec.Provider)
-	case byProvider:
-		return r.providerLogin(ctx, repository, image, proxy)
+	case cloud(repository) && r.NoOwnCredentials:
+		return nil, fmt.Errorf("%w: spec.provider %s would log in as this controller, which --no-own-registry-credentials refuses; %s",
+			ErrInvalid, repository.Spec.Provider, remedy)
+	case cloud(repository):
+		return r.providerLogin(ctx, repository, image)
 	case r.NoOwnCredentials:
 		return fixed{authn.Anonymous}, nil
 	}
-	return authn.DefaultKeychain, nil
+	login, err := authn.Resolve(ctx, authn.DefaultKeychain, image)
+	if err != nil {
+		return nil, fmt.Errorf("use the Docker config of this controller: %w", err)
+	}
+	if login == authn.Anonymous {
+		return fixed{login}, nil
+	}
+	return fixed{login}, notThroughTenants(repository, image)
+}
+
+// remedy is what a tenant can do who may not use the login of the controller.
+const remedy = "name a Secret in spec.secretRef of the ImageRepository, or a ServiceAccount with imagePullSecrets, or a Secret in spec.backend.secret of the Environment"
+
+// notThroughTenants returns an error if a tenant chooses how the registry is reached.
+func notThroughTenants(repository *imagev1.ImageRepository, image name.Repository) error {
+	way := tenantsWay(repository)
+	if way == "" {
+		return nil
+	}
+	return fmt.Errorf("%w: this controller's own login to %s is not sent through %s, where others could read it; %s", ErrInvalid, image.RegistryStr(), way, remedy)
+}
+
+// tenantsWay returns the field by which a tenant could read what is sent to the registry.
+func tenantsWay(repository *imagev1.ImageRepository) string {
+	switch spec := repository.Spec; {
+	case spec.ProxySecretRef != nil:
+		return "spec.proxySecretRef"
+	case spec.CertSecretRef != nil:
+		return "spec.certSecretRef"
+	case spec.Insecure:
+		return "plain HTTP (insecure)"
+	}
+	return ""
 }
 
 func cloud(repository *imagev1.ImageRepository) bool {
@@ -166,19 +202,18 @@ func cloud(repository *imagev1.ImageRepository) bool {
 // providerLogin requests a token from the cloud provider as the controller. Tokens for a
 // ServiceAccount in the ImageRepository's namespace would need the right to create tokens
 // for every ServiceAccount of the cluster.
-func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository, proxy *url.URL) (authn.Keychain, error) {
+func (r *Reader) providerLogin(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (authn.Keychain, error) {
 	if repository.Spec.ServiceAccountName != "" {
 		return nil, fmt.Errorf("%w: spec.provider %s with spec.serviceAccountName is not supported here; "+
 			"give that ServiceAccount imagePullSecrets, or let the controller itself log in",
 			ErrInvalid, repository.Spec.Provider)
 	}
-	options := []auth.Option{auth.WithCache(*r.tokens, cache.InvolvedObject{
-		Kind: imagev1.ImageRepositoryKind, Name: repository.Name, Namespace: repository.Namespace, Operation: "metadata",
-	})}
-	if proxy != nil {
-		options = append(options, auth.WithProxyURL(*proxy))
+	if err := notThroughTenants(repository, image); err != nil {
+		return nil, err
 	}
-	login, err := authutils.GetArtifactRegistryCredentials(ctx, repository.Spec.Provider, image.Name(), options...)
+	login, err := authutils.GetArtifactRegistryCredentials(ctx, repository.Spec.Provider, image.Name(), auth.WithCache(*r.tokens, cache.InvolvedObject{
+		Kind: imagev1.ImageRepositoryKind, Name: repository.Name, Namespace: repository.Namespace, Operation: "metadata",
+	}))
 	if err != nil {
 		return nil, fmt.Errorf("log in by spec.provider %s: %w", repository.Spec.Provider, err)
 	}

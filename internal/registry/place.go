@@ -108,5 +108,6 @@ func (r *Reports) access(ctx context.Context, place Place, repository name.Repos
 		settings.Spec.SecretRef = &meta.LocalObjectReference{Name: place.Secret}
 		settings.Spec.ServiceAccountName, settings.Spec.Provider = "", ""
 	}
+	settings.Spec.Insecure = place.Insecure
 	return r.reader.access(ctx, settings, repository)
 }
