@@ -34,14 +34,14 @@ func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 	}{
 		"by default":                  {values: []string{"namespace.create=true"}},
 		"highly available":            {components: []string{"high-availability"}, values: []string{"namespace.create=true", "replicas=2"}},
-		"locked down for tenants":     {components: []string{"tenancy-lockdown"}, values: []string{"namespace.create=true", "noCrossNamespaceRefs=true", "noOwnRegistryCredentials=true"}},
+		"locked down for tenants":     {components: []string{"tenancy-lockdown"}, values: []string{"namespace.create=true", "noCrossNamespaceRefs=true"}},
 		"let in to notification":      {components: []string{"notification-access"}, values: []string{"namespace.create=true", "notificationAccess.create=true"}},
 		"as the main one of shards":   {components: []string{"sharding"}, values: []string{"namespace.create=true", "watchLabelSelector=!sharding.fluxcd.io/key"}},
 		"with Deployments in turn":    {components: []string{"deployment-coordination"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true"}},
 		"with Deployments by webhook": {components: []string{"deployment-coordination-webhook"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true", "deploymentCoordination.admission=webhook"}},
 		"with StatefulSets by zone":   {components: []string{"statefulset-rollout"}, values: []string{"namespace.create=true", "statefulSetRollout.enabled=true"}},
 		"with both":                   {components: []string{"deployment-coordination", "statefulset-rollout"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true", "statefulSetRollout.enabled=true"}},
-		"with all of these together":  {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "noOwnRegistryCredentials=true", "notificationAccess.create=true"}},
+		"with all of these together":  {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

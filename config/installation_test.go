@@ -76,7 +76,7 @@ func TestHighAvailabilityAddsAReplicaAndABudget(t *testing.T) {
 
 func TestTenancyLockdownAddsOneArgument(t *testing.T) {
 	g := NewWithT(t)
-	g.Expect(args(t, with(t, "tenancy-lockdown"))).To(Equal(append(args(t, installed(t)), "--no-cross-namespace-refs", "--no-own-registry-credentials")))
+	g.Expect(args(t, with(t, "tenancy-lockdown"))).To(Equal(append(args(t, installed(t)), "--no-cross-namespace-refs")))
 }
 
 func TestNotificationAccessAdmitsThePodsOfTheController(t *testing.T) {
@@ -103,7 +103,7 @@ func TestShardingSharesTheWorkBetweenTwoDeployments(t *testing.T) {
 	selectors := map[string]string{main.Name: "!sharding.fluxcd.io/key", shard.Name: "sharding.fluxcd.io/key=shard1"}
 	for _, d := range deployments {
 		g.Expect(d.Spec.Template.Spec.Containers[0].Args).To(Equal(append(args(t, installed(t)),
-			"--watch-label-selector="+selectors[d.Name], "--no-cross-namespace-refs", "--no-own-registry-credentials")), d.Name)
+			"--watch-label-selector="+selectors[d.Name], "--no-cross-namespace-refs")), d.Name)
 		g.Expect(d.Spec.Template.Spec.ServiceAccountName).To(Equal("rollout-controller-controller-manager"), d.Name)
 		selector := labels.SelectorFromSet(d.Spec.Selector.MatchLabels)
 		for _, other := range deployments {

@@ -26,6 +26,9 @@ var sameFlags = [][2]string{
 	{"log.format", "log-encoding"},
 }
 
+// noOwnLogin is the flag whose default depends on another one.
+const noOwnLogin = "no-own-registry-credentials"
+
 // bindFlux adds the flags that every controller of Flux has. Most are Flux's own. A few
 // are declared here, because Flux's package with them would bring a test library into the
 // program.
@@ -40,8 +43,8 @@ func (o *options) bindFlux(flags *flag.FlagSet) {
 	flags.BoolVar(&o.allNamespaces, "watch-all-namespaces", true, "Act in all namespaces; if false, only in that of "+runtimeNamespace+".")
 	flags.StringVar(&o.labelSelector, "watch-label-selector", "", "Act for objects with matching labels only, such as sharding.fluxcd.io/key=shard1.")
 
-	flags.BoolVar(&o.noOwnLogin, "no-own-registry-credentials", false,
-		"Read metadata of releases with the credentials that an ImageRepository names, or with none: never as the controller itself.")
+	flags.BoolVar(&o.noOwnLogin, noOwnLogin, false,
+		"Ask registries with the credentials that an ImageRepository or Environment names, or with none: never as the controller itself. The default is true with --no-cross-namespace-refs.")
 
 	theirs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, options := range []interface{ BindFlags(*pflag.FlagSet) }{&o.log, &o.election, &o.refs, &o.gates} {

@@ -148,7 +148,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
 		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
-		o.completeQuarantines,
+		o.completeQuarantines, o.completeLogins,
 	} {
 		if err := step(flags); err != nil {
 			return err
@@ -184,6 +184,15 @@ func (o *options) completeSelection(*flag.FlagSet) error {
 	if !o.allNamespaces && o.namespace == "" {
 		return fmt.Errorf("--watch-all-namespaces=false needs the environment variable %s, "+
 			"which says the only namespace that is watched", runtimeNamespace)
+	}
+	return nil
+}
+
+// completeLogins gives tenants that are kept apart no login of the controller, unless that
+// is asked for.
+func (o *options) completeLogins(flags *flag.FlagSet) error {
+	if !isGiven(flags, noOwnLogin) {
+		o.noOwnLogin = o.refs.NoCrossNamespaceRefs
 	}
 	return nil
 }

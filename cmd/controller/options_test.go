@@ -59,6 +59,25 @@ func TestDefaultsOfFlags(t *testing.T) {
 	}
 }
 
+// TestOwnLoginsAreOffForTenants: who separates tenants does not expect that they log in as
+// the controller.
+func TestOwnLoginsAreOffForTenants(t *testing.T) {
+	for args, want := range map[string]bool{
+		"":                                false,
+		"--no-own-registry-credentials":   true,
+		"--no-cross-namespace-refs":       true,
+		"--no-cross-namespace-refs=false": false,
+		"--no-cross-namespace-refs --no-own-registry-credentials=false": false,
+		"--no-own-registry-credentials=false --no-cross-namespace-refs": false,
+		"--no-cross-namespace-refs --no-own-registry-credentials":       true,
+	} {
+		o, _, err := parse(t, "", strings.Fields(args)...)
+		if err != nil || o.noOwnLogin != want {
+			t.Errorf("%q: own logins are off: %v, want %v (%v)", args, o.noOwnLogin, want, err)
+		}
+	}
+}
+
 func TestFlagHasTheSameEffectByEachOfItsNames(t *testing.T) {
 	for _, args := range [][]string{
 		{"--metrics-addr=:8080", "--health-addr=:9440", "--enable-leader-election"},

@@ -59,8 +59,8 @@ control-plane: controller-manager
 {{- with .Values.quarantineScope }}
 - --quarantine-scope={{ . }}
 {{- end }}
-{{- if .Values.noOwnRegistryCredentials }}
-- --no-own-registry-credentials
+{{- if kindIs "bool" .Values.noOwnRegistryCredentials }}
+- --no-own-registry-credentials={{ .Values.noOwnRegistryCredentials }}
 {{- end }}
 {{- with .Values.clusterName }}
 - {{ printf "--cluster-name=%s" . | quote }}
