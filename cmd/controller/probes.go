@@ -39,7 +39,7 @@ type probeOptions struct {
 }
 
 func (o *probeOptions) bind(flags *flag.FlagSet) {
-	flags.Var(&o.destinations, "health-destinations", "A destination that HealthChecks may ask beyond the Services of their own namespace, as scheme://host[:port]; the host may begin with *. May be given several times.")
+	flags.Var(&o.destinations, "health-destinations", "A destination that HealthChecks may ask beyond the Services of their own namespace, as scheme://host[:port]; the host may begin with *., which allows public addresses only. May be given several times.")
 	flags.StringVar(&o.prometheus, "prometheus-address", "", "The Prometheus of HealthChecks that name none, such as http://prometheus.monitoring.svc:9090; HealthChecks of every namespace may ask it.")
 	flags.StringVar(&o.credentials, "prometheus-credentials", "", "The Secret in the controller's own namespace with the credentials, certificates and headers for --prometheus-address. They are sent for HealthChecks that name no Prometheus, and nowhere else.")
 	flags.IntVar(&o.concurrent, "concurrent-probes", 16, "The number of HealthChecks that are measured at a time.")

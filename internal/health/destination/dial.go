@@ -16,7 +16,7 @@ type Refused struct{ what string }
 // Error says what kind of address it is, but not which: the name that led to it may have
 // been chosen to find that out.
 func (r *Refused) Error() string {
-	return "the destination has an address that may never be used: " + r.what
+	return "the destination has " + r.what
 }
 
 // Guard checks addresses. It must have Protected.
@@ -27,6 +27,8 @@ type Guard struct {
 	// AllowLoopback allows loopback addresses, also protected ones. It exists for tests,
 	// whose servers have no other addresses. No flag may set it.
 	AllowLoopback bool
+	// PublicOnly refuses private addresses, too.
+	PublicOnly bool
 }
 
 // Dialer returns what opens connections for one measurement.
@@ -35,6 +37,7 @@ func (g Guard) Dialer(ctx context.Context, target Target) (*Dialer, error) {
 	if err != nil {
 		return nil, err
 	}
+	g.PublicOnly = g.PublicOnly || target.public
 	return &Dialer{guard: g, protected: protected, target: target}, nil
 }
 
@@ -69,7 +72,7 @@ func (d *Dialer) DialContext(ctx context.Context, network, _ string) (net.Conn, 
 func (d *Dialer) control(_ context.Context, network, address string, _ syscall.RawConn) error {
 	resolved, err := netip.ParseAddrPort(address)
 	if err != nil || network != "tcp4" && network != "tcp6" {
-		return &Refused{"it is not reached by TCP"}
+		return &Refused{never + "it is not reached by TCP"}
 	}
 	if what := d.refuses(resolved.Addr()); what != "" {
 		return &Refused{what}
@@ -83,15 +86,21 @@ func RefuseForbidden(ctx context.Context, network, address string, c syscall.Raw
 	return (&Dialer{}).control(ctx, network, address, c)
 }
 
+// never is before what kind of address it is, if nothing can allow that.
+const never = "an address that may never be used: "
+
 func (d *Dialer) refuses(address netip.Addr) string {
 	if d.guard.AllowLoopback && address.IsLoopback() {
 		return ""
 	}
 	if what := forbiddenAs(address); what != "" {
-		return what
+		return never + what
 	}
 	if slices.Contains(d.protected, embedded(address)) {
-		return "it belongs to the API server or to this controller"
+		return never + "it belongs to the API server or to this controller"
+	}
+	if d.guard.PublicOnly && isPrivate(address) {
+		return "a private address, and only public ones may be used here"
 	}
 	return ""
 }

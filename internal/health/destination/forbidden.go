@@ -41,6 +41,22 @@ var forbidden = []network{
 	{netip.MustParsePrefix("::ffff:0:0:0/96"), "a translated address"}, // SIIT, RFC 2765
 }
 
+// private contains the addresses of networks inside of an organisation, such as those of
+// Pods and Services.
+var private = []netip.Prefix{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"), // RFC 1918
+	netip.MustParsePrefix("100.64.0.0/10"), // shared, RFC 6598
+	netip.MustParsePrefix("198.18.0.0/15"), // for benchmarks, RFC 2544
+	netip.MustParsePrefix("240.0.0.0/4"),   // reserved, and used for Pods
+	netip.MustParsePrefix("fc00::/7"),      // unique local, RFC 4193
+}
+
+// isPrivate reports whether an address is inside of an organisation.
+func isPrivate(address netip.Addr) bool {
+	address = embedded(address)
+	return slices.ContainsFunc(private, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
 // nat64 is the prefix behind which IPv6-only clusters reach IPv4 addresses: RFC 6052, 2.1.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 

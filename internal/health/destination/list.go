@@ -15,6 +15,7 @@ package destination
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health"
@@ -28,7 +29,8 @@ type List struct{ entries []origin }
 // ParseList parses entries of the form scheme://host or scheme://host:port. The scheme is
 // http or https, and the default port is that of the scheme. A host that begins with *.
 // stands for all hosts with that ending, of any depth, but not for the ending itself, as
-// in a Gateway's hostname. An IP address is only allowed if an entry contains it
+// in a Gateway's hostname. It allows only public addresses: whoever owns one name with that
+// ending could aim at the Pods of others. An IP address is only allowed if an entry contains it
 // literally. The error says which entry is wrong, and how to write it.
 func ParseList(entries []string) (List, error) {
 	var list List
@@ -76,10 +78,13 @@ func (l List) Allowed(field, address string) (Target, error) {
 	if err != nil {
 		return Target{}, health.Problemf("%s: %s", field, err)
 	}
-	for _, entry := range l.entries {
-		if entry.allows(of) {
-			return of.target(address)
-		}
+	if slices.ContainsFunc(l.entries, func(entry origin) bool { return !entry.wildcard && entry.allows(of) }) {
+		return of.target(address)
+	}
+	if slices.ContainsFunc(l.entries, func(entry origin) bool { return entry.allows(of) }) {
+		target, err := of.target(address)
+		target.public = true
+		return target, err
 	}
 	return Target{}, health.Problemf("%s: %s is not a destination that HealthChecks may use; "+
 		"ask the operator to add it to --health-destinations, or use a Service of this namespace",
@@ -94,6 +99,8 @@ type Target struct {
 	url *url.URL
 	// addresses are dialled in place of the host, in this order until one answers.
 	addresses []string
+	// public means that private addresses are refused.
+	public bool
 }
 
 // URL returns a copy of the URL.
