@@ -86,8 +86,6 @@ var unseen = map[string][]string{
 		"wait for the addresses of the API server",
 		"list the EndpointSlices of the API server",
 		"get Service …",
-		"use Service …",
-		"it has no address yet",
 		"list the EndpointSlices of Service …",
 		"get Secret …",
 		"get the Secret of …",

@@ -5,6 +5,7 @@ package destination
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net"
 	"slices"
 	"strconv"
@@ -18,20 +19,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 )
 
-// ErrNoEndpoint means that no Pod of a headless Service is ready. It is like a connection
-// that nobody accepts.
+// ErrNoEndpoint means that no Pod of a Service is ready. It is like a connection that
+// nobody accepts.
 var ErrNoEndpoint = errors.New("no Pod of the Service is ready")
 
-// errNoAddress means that a Service is so new that it has no ClusterIP.
-var errNoAddress = errors.New("it has no address yet")
-
-// mostEndpoints is how many Pods of a headless Service are tried until one accepts a
-// connection.
+// mostEndpoints is how many Pods of a Service are tried until one accepts a connection.
 const mostEndpoints = 8
 
 // Services finds Services. Those who may write EndpointSlices in a namespace decide where
-// its Services lead, as everywhere in Kubernetes. What they lead to is still checked when
-// a connection to a headless Service is opened.
+// its Services lead, as everywhere in Kubernetes. Therefore the connection is opened to a
+// Pod: its address is checked then. Behind a ClusterIP, nobody could tell where it leads.
 type Services struct {
 	// Reader reads Services and EndpointSlices: live, so that nothing is watched.
 	Reader client.Reader
@@ -57,7 +54,7 @@ func (s Services) Target(ctx context.Context, field, namespace string, ref v1alp
 	if err != nil {
 		return Target{}, err
 	}
-	target.addresses, err = s.addresses(ctx, field, service, at)
+	target.addresses, err = s.endpoints(ctx, field, service, at.Name)
 	return target, err
 }
 
@@ -136,18 +133,8 @@ func defaultPort(scheme string) int32 {
 	return 80
 }
 
-// addresses returns where the Service is reached: at its ClusterIP or, if it is headless,
-// at its Pods.
-func (s Services) addresses(ctx context.Context, field string, service *corev1.Service, at corev1.ServicePort) ([]string, error) {
-	switch service.Spec.ClusterIP {
-	case corev1.ClusterIPNone:
-		return s.endpoints(ctx, field, service, at.Name)
-	case "":
-		return nil, &ReadError{"use Service " + service.Namespace + "/" + service.Name, errNoAddress}
-	}
-	return []string{net.JoinHostPort(service.Spec.ClusterIP, strconv.Itoa(int(at.Port)))}, nil
-}
-
+// endpoints returns addresses of ready Pods, in a random order, or in the same one each time
+// if the Service keeps a client at one Pod.
 func (s Services) endpoints(ctx context.Context, field string, service *corev1.Service, portName string) ([]string, error) {
 	found := &discoveryv1.EndpointSliceList{}
 	err := s.Reader.List(ctx, found, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name})
@@ -165,6 +152,9 @@ func (s Services) endpoints(ctx context.Context, field string, service *corev1.S
 		return nil, ErrNoEndpoint
 	}
 	slices.Sort(addresses)
+	if service.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+		rand.Shuffle(len(addresses), func(i, j int) { addresses[i], addresses[j] = addresses[j], addresses[i] })
+	}
 	return addresses[:min(len(addresses), mostEndpoints)], nil
 }
 

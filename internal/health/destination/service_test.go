@@ -5,6 +5,7 @@ package destination_test
 import (
 	"context"
 	"net/netip"
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -58,7 +59,7 @@ func endpoint(address, kind, namespace string, ready *bool) discoveryv1.Endpoint
 	}
 }
 
-func TestServiceLeadsToItsAddress(t *testing.T) {
+func TestServiceIsNamedInItsURL(t *testing.T) {
 	for name, test := range map[string]struct {
 		service *corev1.Service
 		ref     v1alpha1.ServiceReference
@@ -77,7 +78,9 @@ func TestServiceLeadsToItsAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			test.ref.Name = "shop"
-			found := destination.Services{Reader: fake.NewFakeClient(test.service)}
+			pods := slice("a", endpoint("192.0.2.1", "Pod", "team", nil))
+			pods.Ports = append(pods.Ports, discoveryv1.EndpointPort{Name: new("admin"), Port: new(int32(9000))})
+			found := destination.Services{Reader: fake.NewFakeClient(test.service, pods)}
 			target, err := found.Target(t.Context(), "spec.http.service", "team", test.ref, test.path)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(target.URL().String()).To(Equal(test.want))
@@ -130,7 +133,7 @@ func TestServiceThatMayNotBeReadNamesTheRole(t *testing.T) {
 	g.Expect(problem.Text).To(ContainSubstring("bind the ClusterRole rollout-controller-health-services-role"))
 }
 
-func TestHeadlessServiceLeadsToReadyPods(t *testing.T) {
+func TestServiceLeadsToReadyPods(t *testing.T) {
 	yes, no := new(true), new(false)
 	for name, test := range map[string]struct {
 		slices []runtime.Object
@@ -146,35 +149,49 @@ func TestHeadlessServiceLeadsToReadyPods(t *testing.T) {
 		"in any slice": {slices: []runtime.Object{
 			slice("a", endpoint("192.0.2.2", "Pod", "team", no)), slice("b", endpoint("192.0.2.1", "Pod", "team", yes)),
 		}, refuse: "192.0.2.1"},
-		"not without slices": {err: destination.ErrNoEndpoint},
+		"not to the API server, whatever is in a slice": {slices: []runtime.Object{slice("a", endpoint("192.0.2.10", "Pod", "team", yes))}, refuse: "192.0.2.10"},
+		"not without slices":                            {err: destination.ErrNoEndpoint},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			found := destination.Services{Reader: fake.NewFakeClient(append(test.slices, service("shop", headless))...)}
-			target, err := found.Target(t.Context(), "spec.http.service", "team", v1alpha1.ServiceReference{Name: "shop"}, "/")
-			if test.err != nil {
-				g.Expect(err).To(MatchError(test.err))
-				return
+			for _, kind := range []*corev1.Service{service("shop"), service("shop", headless)} {
+				found := destination.Services{Reader: fake.NewFakeClient(append(slices.Clone(test.slices), kind)...)}
+				target, err := found.Target(t.Context(), "spec.http.service", "team", v1alpha1.ServiceReference{Name: "shop"}, "/")
+				if test.err != nil {
+					g.Expect(err).To(MatchError(test.err))
+					continue
+				}
+				g.Expect(err).NotTo(HaveOccurred())
+				g.Expect(target.URL().Host).To(Equal("shop.team.svc"))
+				dialer, err := destination.Guard{Protected: protecting(test.refuse)}.Dialer(t.Context(), target)
+				g.Expect(err).NotTo(HaveOccurred())
+				_, err = dialer.DialContext(t.Context(), "tcp", "")
+				g.Expect(err).To(MatchError(And(ContainSubstring(test.refuse+":8080"), ContainSubstring("it belongs to the API server"))))
 			}
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(target.URL().Host).To(Equal("shop.team.svc"))
-			dialer, err := destination.Guard{Protected: protecting(test.refuse)}.Dialer(t.Context(), target)
-			g.Expect(err).NotTo(HaveOccurred())
-			_, err = dialer.DialContext(t.Context(), "tcp", "")
-			g.Expect(err).To(MatchError(And(ContainSubstring(test.refuse+":8080"), ContainSubstring("it belongs to the API server"))))
 		})
 	}
 }
 
-func TestClusterIPIsChecked(t *testing.T) {
-	g := NewWithT(t)
-	found := destination.Services{Reader: fake.NewFakeClient(service("shop"))}
-	target, err := found.Target(t.Context(), "spec.http.service", "team", v1alpha1.ServiceReference{Name: "shop"}, "/")
-	g.Expect(err).NotTo(HaveOccurred())
-	dialer, err := destination.Guard{Protected: protecting("10.96.0.20")}.Dialer(t.Context(), target)
-	g.Expect(err).NotTo(HaveOccurred())
-	_, err = dialer.DialContext(t.Context(), "tcp", "")
-	g.Expect(err).To(MatchError(ContainSubstring("it belongs to the API server")))
+// TestServiceLeadsToEachOfItsPods: one bad Pod must not be the only one that is asked, or
+// the only one that is not.
+func TestServiceLeadsToEachOfItsPods(t *testing.T) {
+	for affinity, want := range map[corev1.ServiceAffinity]int{corev1.ServiceAffinityNone: 2, corev1.ServiceAffinityClientIP: 1} {
+		t.Run(string(affinity), func(t *testing.T) {
+			g := NewWithT(t)
+			pods := slice("a", endpoint("192.0.2.1", "Pod", "team", nil), endpoint("192.0.2.2", "Pod", "team", nil))
+			found := destination.Services{Reader: fake.NewFakeClient(pods, service("shop", func(s *corev1.Service) { s.Spec.SessionAffinity = affinity }))}
+			last := map[string]bool{}
+			for range 100 {
+				target, err := found.Target(t.Context(), "spec.http.service", "team", v1alpha1.ServiceReference{Name: "shop"}, "/")
+				g.Expect(err).NotTo(HaveOccurred())
+				dialer, err := destination.Guard{Protected: protecting("192.0.2.1", "192.0.2.2")}.Dialer(t.Context(), target)
+				g.Expect(err).NotTo(HaveOccurred())
+				_, err = dialer.DialContext(t.Context(), "tcp", "")
+				last[err.Error()] = true
+			}
+			g.Expect(last).To(HaveLen(want))
+		})
+	}
 }
 
 func TestProtectedAreTheAPIServerAndOurselves(t *testing.T) {

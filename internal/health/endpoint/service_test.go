@@ -19,6 +19,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -59,8 +60,12 @@ func TestServiceIsAskedByItsName(t *testing.T) {
 	reader := fake.NewFakeClient(&corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "shop"},
 		Spec: corev1.ServiceSpec{
-			ClusterIP: at.Addr().String(), Selector: map[string]string{"app": "shop"}, Ports: []corev1.ServicePort{{Port: int32(at.Port())}},
+			ClusterIP: "10.96.0.20", Selector: map[string]string{"app": "shop"}, Ports: []corev1.ServicePort{{Port: int32(at.Port())}},
 		},
+	}, &discoveryv1.EndpointSlice{
+		ObjectMeta:  metav1.ObjectMeta{Namespace: "team", Name: "shop", Labels: map[string]string{discoveryv1.LabelServiceName: "shop"}},
+		AddressType: discoveryv1.AddressTypeIPv4, Ports: []discoveryv1.EndpointPort{{Port: new(int32(at.Port()))}},
+		Endpoints: []discoveryv1.Endpoint{{Addresses: []string{at.Addr().String()}, TargetRef: &corev1.ObjectReference{Kind: "Pod", Name: "shop-0"}}},
 	}, &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "ca", Labels: map[string]string{v1alpha1.HealthCredentialsLabel: "true"}},
 		Data:       map[string][]byte{"ca.crt": authority},
