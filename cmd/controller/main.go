@@ -92,7 +92,9 @@ func run(ctx context.Context, o *options) error {
 		return err
 	}
 	defer broadcasters.Shutdown() // sends the remaining events
-	wired := wiring{Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters, unread: unread}
+	wired := wiring{
+		Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters, unread: unread, guard: newGuard(mgr.GetAPIReader()),
+	}
 	if err := register(ctx, wired); err != nil {
 		return err
 	}

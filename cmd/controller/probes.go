@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller/measurement"
@@ -24,9 +25,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 )
 
-// protectedFor is how long the addresses of the API server are kept that no HealthCheck may
-// ask.
+// protectedFor is how long the addresses of the API server are kept, which no request of a
+// tenant may reach.
 const protectedFor = time.Minute
+
+// newGuard returns what checks the addresses of all requests that tenants cause.
+func newGuard(reader client.Reader) destination.Guard {
+	return destination.Guard{Protected: destination.ProtectedIn(reader).Every(protectedFor, clock.RealClock{}), AllowLoopback: allowLoopback}
+}
 
 // probeOptions say what HealthChecks may ask.
 type probeOptions struct {
@@ -99,10 +105,7 @@ func (w wiring) registerMeasurements(ctx context.Context) error {
 	checks := &measurement.Reconciler{
 		Client: w.GetClient(), Pool: measurements, Now: time.Now, Shard: w.shard, Durations: w.timed,
 		Means: probing.Means{
-			Guard: destination.Guard{
-				Protected: destination.ProtectedIn(w.GetAPIReader()).Every(protectedFor, clock.RealClock{}), AllowLoopback: allowLoopback,
-			},
-			Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.GetAPIReader(), Clock: clock.RealClock{},
+			Guard: w.guard, Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.GetAPIReader(), Clock: clock.RealClock{},
 			Objects: &object.Reader{Objects: objects, Mapper: w.GetRESTMapper(), Now: time.Now},
 			Jobs:    &job.Runner{Reader: w.GetAPIReader(), Writer: w.GetClient()},
 		},

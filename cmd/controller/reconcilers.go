@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
+	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
@@ -42,6 +43,7 @@ type wiring struct {
 	shard        shard.Shard
 	timed        *metrics.Durations
 	unread       *unreadable.Objects
+	guard        destination.Guard
 	reports      reports
 }
 
@@ -230,7 +232,7 @@ func (w wiring) metadata() (*imageinfo.Store, error) {
 }
 
 func (w wiring) registryReader() (*registry.Reader, error) {
-	registries, err := registry.NewReader(w.GetClient(), w.GetAPIReader())
+	registries, err := registry.NewReader(w.GetClient(), w.GetAPIReader(), w.guard)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/internal/features"
-	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
@@ -85,9 +84,6 @@ func (w wiring) newReports() (reports, error) {
 	reader, err := w.registryReader()
 	if err != nil {
 		return reports{}, err
-	}
-	if !allowLoopback { // tenants choose these registries
-		reader.Guard(destination.RefuseForbidden)
 	}
 	in := registry.NewReports(reader)
 	in.Limit(w.options.reports.qps, w.options.reports.burst)

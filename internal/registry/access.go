@@ -6,10 +6,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"net"
-	"net/http"
 	"net/url"
-	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/fluxcd/pkg/auth"
@@ -29,15 +26,15 @@ import (
 // without their own connection settings share connections: the login is part of each
 // request.
 type access struct {
-	transport *http.Transport
-	keychain  authn.Keychain
+	*connections
+	keychain authn.Keychain
 }
 
 // options returns the options for requests without retries: the caller tries again later.
 func (a access) options(ctx context.Context) []remote.Option {
 	return []remote.Option{
 		remote.WithContext(ctx),
-		remote.WithTransport(bounded{a.transport}),
+		remote.WithTransport(bounded{a.connections}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		remote.WithUserAgent(userAgent),
 		remote.WithAuthFromKeychain(a.keychain),
@@ -46,15 +43,15 @@ func (a access) options(ctx context.Context) []remote.Option {
 
 // hangUp closes the connections, unless others use them, too.
 func (r *Reader) hangUp(a access) {
-	if a.transport != r.transport {
-		a.transport.CloseIdleConnections()
+	if a.connections != r.connections {
+		a.close()
 	}
 }
 
 // access follows the ImageRepository in the same way as Flux. It only reads Secrets that
 // the ImageRepository names, in its own namespace.
 func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (access, error) {
-	a := access{transport: r.transport}
+	a := access{connections: r.connections}
 	proxy, err := r.proxy(ctx, repository)
 	if err != nil {
 		return a, err
@@ -64,11 +61,7 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 		return a, err
 	}
 	if proxy != nil || certificates != nil {
-		a.transport = r.newTransport()
-		a.transport.TLSClientConfig = certificates
-	}
-	if proxy != nil {
-		a.transport.Proxy = http.ProxyURL(proxy)
+		a.connections = r.tenants(proxy, certificates)
 	}
 	a.keychain, err = r.login(ctx, repository, image)
 	return a, err
@@ -76,27 +69,6 @@ func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository
 
 // userAgent is how the controller names itself to registries.
 const userAgent = "rollout-controller"
-
-// silence is how long a connection may be idle before it is checked, and how long the
-// answer to this check may take. Many requests share a connection.
-const silence = 5 * time.Second
-
-// newTransport returns a transport with its own connections, which the guard checks.
-func (r *Reader) newTransport() *http.Transport {
-	transport := newTransport()
-	if r.guard != nil {
-		transport.DialContext = (&net.Dialer{Timeout: timeout, ControlContext: r.guard}).DialContext
-	}
-	return transport
-}
-
-// newTransport returns a transport with its own connections.
-func newTransport() *http.Transport {
-	transport := remote.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxResponseHeaderBytes = mostOfHeader
-	transport.HTTP2 = &http.HTTP2Config{SendPingTimeout: silence, PingTimeout: silence}
-	return transport
-}
 
 // certificates returns the TLS configuration of the ImageRepository. It is nil if the
 // ImageRepository names no certificates.

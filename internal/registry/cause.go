@@ -49,9 +49,12 @@ func Cause(err error) string {
 func byUs(err error) string {
 	var busy *Busy
 	var refused *destination.Refused
+	var unread *destination.ReadError
 	switch {
 	case errors.As(err, &refused):
 		return refused.Error()
+	case errors.As(err, &unread):
+		return "nothing is asked, because this controller cannot read what it needs: its log says what"
 	case errors.As(err, &busy):
 		return (&Busy{Status: busy.Status}).Error() // for how long differs
 	case errors.Is(err, ErrNotFound):

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"syscall"
 	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -68,18 +68,8 @@ type Reader struct {
 	repositories client.Reader
 	secrets      client.Reader
 	tokens       *cache.TokenCache
-	transport    *http.Transport
-	guard        Guard
-}
-
-// Guard returns an error if a connection to an address must not be opened. It is the
-// ControlContext of a net.Dialer.
-type Guard func(ctx context.Context, network, address string, connection syscall.RawConn) error
-
-// Guard makes all connections from now on subject to a guard.
-func (r *Reader) Guard(guard Guard) {
-	r.guard = guard
-	r.transport = r.newTransport()
+	guard        destination.Guard
+	connections  *connections
 }
 
 // tokensKept is how many short-lived tokens of cloud providers are stored. There is one
@@ -87,13 +77,17 @@ func (r *Reader) Guard(guard Guard) {
 const tokensKept = 100
 
 // NewReader returns a Reader that reads ImageRepositories through the first reader, which
-// may have a cache, and Secrets and ServiceAccounts through the second, which must not.
-func NewReader(repositories, secrets client.Reader) (*Reader, error) {
+// may have a cache, and Secrets and ServiceAccounts through the second, which must not. The
+// guard checks each address, because tenants choose the registries.
+func NewReader(repositories, secrets client.Reader, guard destination.Guard) (*Reader, error) {
 	tokens, err := cache.NewTokenCache(tokensKept)
 	if err != nil {
 		return nil, fmt.Errorf("make a cache for tokens: %w", err)
 	}
-	return &Reader{repositories: repositories, secrets: secrets, tokens: tokens, transport: newTransport()}, nil
+	return &Reader{
+		repositories: repositories, secrets: secrets, tokens: tokens, guard: guard,
+		connections: newConnections(guard, http.ProxyFromEnvironment),
+	}, nil
 }
 
 // Read reads the metadata of an image from the registry. It returns within seconds. The

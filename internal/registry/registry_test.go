@@ -103,7 +103,7 @@ func (s *site) reader() *ours.Reader {
 	s.Expect(imagev1.AddToScheme(scheme)).To(Succeed())
 	s.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(s.objects, s.repository())...).Build()
-	reader, err := ours.NewReader(cluster, cluster)
+	reader, err := ours.NewReader(cluster, cluster, fixture.Loopback())
 	s.Expect(err).NotTo(HaveOccurred())
 	return reader
 }

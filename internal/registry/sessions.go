@@ -87,7 +87,7 @@ func (r *Reports) ask(ctx context.Context, place Place, scope string, do request
 // askAs logs in anew if the registry does not accept the session any longer. Sessions
 // with connections of their own are not kept: the connections end with each request.
 func (r *Reports) askAs(ctx context.Context, e endpoint, do request) error {
-	shared := e.access.transport == r.reader.transport
+	shared := e.access.connections == r.reader.connections
 	if kept := r.sessions.get(e.session); shared && kept != nil {
 		err := do(ctx, e.tag, within(ctx, kept))
 		if answered(err) {
@@ -107,7 +107,7 @@ func (r *Reports) askAs(ctx context.Context, e endpoint, do request) error {
 
 // logInAndAsk returns the session, if it is good for further requests.
 func (e endpoint) logInAndAsk(ctx context.Context, limits *limits, do request) (http.RoundTripper, error) {
-	answers := &reportAnswers{RoundTripper: e.access.transport, limits: limits}
+	answers := &reportAnswers{RoundTripper: e.access.connections, limits: limits}
 	named := transport.NewUserAgent(answers, userAgent)
 	opened, err := transport.NewWithContext(ctx, e.tag.Registry, e.login, named, []string{e.tag.Scope(e.session.scope)})
 	if err != nil {

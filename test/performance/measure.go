@@ -266,8 +266,15 @@ var written = map[controlplane.Request]string{
 	{Resource: healthChecks.name, Subresource: "status"}: "checks",
 }
 
+// addresses are read at most once a minute, and not for a promotion: they say where the
+// API server is, which no request of a tenant may reach.
+var addresses = []string{"services", "endpointslices"}
+
 func purpose(r controlplane.Request) string {
-	if !r.IsWrite() {
+	switch {
+	case !r.IsWrite() && slices.Contains(addresses, r.Resource):
+		return "addresses"
+	case !r.IsWrite():
 		return "reads"
 	}
 	if known, ok := written[controlplane.Request{Resource: r.Resource, Subresource: r.Subresource}]; ok {

@@ -102,7 +102,7 @@ func (s *clusters) controller(t *testing.T) *Reconciler {
 	t.Helper()
 	s.restart()
 	r := s.reconciler
-	reader, err := registry.NewReader(s.WithWatch, s.WithWatch)
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, fixture.Loopback())
 	s.Expect(err).NotTo(HaveOccurred())
 	in := registry.NewReports(reader)
 	r.Reports = look.New(s.WithWatch, in.Pull, look.NewKeys(s.WithWatch, s.Key("trusted-keys")), look.NewPlace(s.WithWatch), logr.Discard())

@@ -73,7 +73,7 @@ func openReported(t *testing.T) *reported {
 	public, err := s.key.PublicPEM()
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "trusted-keys"}, Data: map[string][]byte{"any.pub": public}})
-	reader, err := registry.NewReader(s.WithWatch, s.WithWatch)
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, fixture.Loopback())
 	s.Expect(err).NotTo(HaveOccurred())
 	s.in = registry.NewReports(reader)
 	s.look(t)

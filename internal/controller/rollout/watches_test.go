@@ -59,7 +59,7 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 	s.Expect(err).NotTo(HaveOccurred())
 	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: events, Now: s.Clock.Now, Shard: shard}
 	if s.asksRegistries {
-		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader())
+		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader(), fixture.Loopback())
 		s.Expect(err).NotTo(HaveOccurred())
 		r.Metadata = imageinfo.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}

@@ -80,10 +80,15 @@ func (d *Dialer) control(_ context.Context, network, address string, _ syscall.R
 	return nil
 }
 
-// RefuseForbidden is a net.Dialer's ControlContext that refuses the addresses that are
-// forbidden everywhere, after a name was resolved and before anything is sent.
-func RefuseForbidden(ctx context.Context, network, address string, c syscall.RawConn) error {
-	return (&Dialer{}).control(ctx, network, address, c)
+// Control is a net.Dialer's ControlContext that checks an address after a name was resolved
+// and before anything is sent. Use it for connections that stay open longer than one
+// measurement.
+func (g Guard) Control(ctx context.Context, network, address string, c syscall.RawConn) error {
+	dialer, err := g.Dialer(ctx, Target{})
+	if err != nil {
+		return err
+	}
+	return dialer.control(ctx, network, address, c)
 }
 
 // never is before what kind of address it is, if nothing can allow that.

@@ -77,7 +77,7 @@ func TestEveryTagOfARegistryIsListed(t *testing.T) {
 		o.Expect(err).NotTo(HaveOccurred())
 		o.Expect(remote.Write(ref, empty.Image)).To(Succeed())
 	}
-	reader, err := registry.NewReader(shopOf(t, host), nil)
+	reader, err := registry.NewReader(shopOf(t, host), nil, fixture.Loopback())
 	o.Expect(err).NotTo(HaveOccurred())
 	defer http.DefaultClient.CloseIdleConnections()
 	o.tags.list = reader.List

@@ -95,7 +95,7 @@ func openBus(t *testing.T, objects ...client.Object) *bus {
 	b.cluster = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&environmentsv1.Environment{}).WithObjects(append(objects,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: trustedSecret.Namespace, Name: trustedSecret.Name}, Data: map[string][]byte{"staging-eu.pub": public, "staging-us.pub": public}},
 		b.prod().Obj())...).Build()
-	reader, err := registry.NewReader(b.cluster, b.cluster)
+	reader, err := registry.NewReader(b.cluster, b.cluster, fixture.Loopback())
 	b.Expect(err).NotTo(HaveOccurred())
 	b.reports = registry.NewReports(reader)
 	b.open()
@@ -217,7 +217,7 @@ func (b *bus) publish(r report.Report) {
 
 // store stores anything in the place of the report, with connections of its own.
 func (b *bus) store(envelope []byte) {
-	reader, err := registry.NewReader(b.cluster, b.cluster)
+	reader, err := registry.NewReader(b.cluster, b.cluster, fixture.Loopback())
 	b.Expect(err).NotTo(HaveOccurred())
 	_, err = registry.NewReports(reader).Push(b.t.Context(), b.there(), envelope, "")
 	b.Expect(err).NotTo(HaveOccurred())

@@ -86,7 +86,7 @@ func open(t *testing.T) *site {
 func (s *site) start() {
 	s.t.Helper()
 	empty := fake.NewClientBuilder().Build()
-	reader, err := registry.NewReader(empty, empty)
+	reader, err := registry.NewReader(empty, empty, fixture.Loopback())
 	s.Expect(err).NotTo(HaveOccurred())
 	reports := registry.NewReports(reader)
 	s.Publisher = newPublisher(empty, reports.Push, reports.Pull, s.placeOf, s.signingKey, s.identity, funcr.New(s.note, funcr.Options{}), s.clock)
@@ -270,7 +270,7 @@ func (s *site) placeIn(e *environment) registry.Place {
 
 func (s *site) others() *registry.Reports {
 	empty := fake.NewClientBuilder().Build()
-	reader, err := registry.NewReader(empty, empty)
+	reader, err := registry.NewReader(empty, empty, fixture.Loopback())
 	s.Expect(err).NotTo(HaveOccurred())
 	return registry.NewReports(reader)
 }
