@@ -26,7 +26,7 @@ import (
 // without their own connection settings share connections: the login is part of each
 // request.
 type access struct {
-	*connections
+	sender
 	keychain authn.Keychain
 }
 
@@ -34,7 +34,7 @@ type access struct {
 func (a access) options(ctx context.Context) []remote.Option {
 	return []remote.Option{
 		remote.WithContext(ctx),
-		remote.WithTransport(bounded{a.connections}),
+		remote.WithTransport(bounded{a.sender}),
 		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
 		remote.WithUserAgent(userAgent),
 		remote.WithAuthFromKeychain(a.keychain),
@@ -51,7 +51,7 @@ func (r *Reader) hangUp(a access) {
 // access follows the ImageRepository in the same way as Flux. It only reads Secrets that
 // the ImageRepository names, in its own namespace.
 func (r *Reader) access(ctx context.Context, repository *imagev1.ImageRepository, image name.Repository) (access, error) {
-	a := access{connections: r.connections}
+	a := access{sender: sender{connections: r.connections, registry: image.Registry}}
 	proxy, err := r.proxy(ctx, repository)
 	if err != nil {
 		return a, err

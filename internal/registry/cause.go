@@ -64,6 +64,9 @@ func byUs(err error) string {
 	case errors.Is(err, ErrLimit):
 		return ErrLimit.Error()
 	}
+	if errors.Is(err, errElsewhere) {
+		return errElsewhere.Error()
+	}
 	for _, kind := range []error{ErrInvalid, ErrNotReport} {
 		if errors.Is(err, kind) {
 			return innermost(err, func(err error) bool { return errors.Is(err, kind) && err != kind }).Error() //nolint:errorlint // the kind alone says too little

@@ -5,6 +5,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -15,11 +16,13 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
+	ggcr "github.com/google/go-containerregistry/pkg/name"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
@@ -155,4 +158,107 @@ func TestProxyOfTheOperatorMayBeOnThisMachine(t *testing.T) {
 		o.Expect(cause).NotTo(ContainSubstring("address"), what)
 	}
 	o.Expect(o.asked.Load()).NotTo(BeZero())
+}
+
+// TestUploadIsNotLedElsewhere: a registry says where an upload goes on, and could name any
+// server that the controller reaches, with any path.
+func TestUploadIsNotLedElsewhere(t *testing.T) {
+	victim := openOutsider(t)
+	_, port, err := net.SplitHostPort(victim.host())
+	victim.Expect(err).NotTo(HaveOccurred())
+	const elsewhere = "the registry leads an upload or a login to another host, which is followed only to public addresses over https"
+	for name, test := range map[string]struct{ to, want string }{
+		"in plain HTTP":     {"http://localhost:" + port + "/admin/delete?everything=yes", elsewhere},
+		"to the API server": {"https://" + apiAddress + ":6443/api", apiRefused},
+		"to another port":   {"http://127.0.0.1:" + port + "/admin", elsewhere},
+		"by a redirect":     {"307 http://localhost:" + port + "/admin", elsewhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := openOutsider(t)
+			status, to := http.StatusAccepted, test.to
+			if redirected, ok := strings.CutPrefix(to, "307 "); ok {
+				status, to = http.StatusTemporaryRedirect, redirected
+			}
+			o.answer = func(w http.ResponseWriter, r *http.Request) {
+				switch r.Method {
+				case http.MethodPost:
+					w.Header().Set("Location", to)
+					w.WriteHeader(status)
+				case http.MethodHead:
+					w.WriteHeader(http.StatusNotFound)
+				}
+			}
+			place := Place{Namespace: "shop", Repository: o.host() + "/promotions", Tag: "shop.web"}
+			_, err := NewReports(o.reader(guardOf(true), o.host(), "")).Push(t.Context(), place, []byte("{}"), "")
+			o.Expect(Cause(err)).To(Equal(test.want), "%v", err)
+			o.Expect(victim.asked.Load()).To(BeZero())
+		})
+	}
+}
+
+// TestUploadElsewhereNeedsAPublicAddress: the registry names a host, which is resolved.
+func TestUploadElsewhereNeedsAPublicAddress(t *testing.T) {
+	g := NewWithT(t)
+	registry, err := ggcr.NewRegistry("registry.example.com")
+	g.Expect(err).NotTo(HaveOccurred())
+	to := sender{connections: newConnections(guardOf(true), noProxy), registry: registry}
+	for _, method := range []string{http.MethodPost, http.MethodPatch, http.MethodPut} {
+		request, err := http.NewRequestWithContext(t.Context(), method, "https://10.96.0.20/admin", http.NoBody)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = to.RoundTrip(request) //nolint:bodyclose // there is none
+		g.Expect(err).To(MatchError(ContainSubstring("a private address, and only public ones may be used here")), method)
+	}
+}
+
+// TestUploadStaysWithTheRegistry, however it writes its own name.
+func TestUploadStaysWithTheRegistry(t *testing.T) {
+	for name, test := range map[string]struct {
+		registry string
+		insecure bool
+		to       string
+		want     bool
+	}{
+		"by its name":                    {"registry.example.com", false, "https://registry.example.com/v2/", true},
+		"in other letters":               {"registry.example.com", false, "https://Registry.Example.com/v2/", true},
+		"with the port of https":         {"registry.example.com", false, "https://registry.example.com:443/v2/", true},
+		"without the port of https":      {"registry.example.com:443", false, "https://registry.example.com/v2/", true},
+		"with its own port":              {"registry.example.com:5000", false, "https://registry.example.com:5000/v2/", true},
+		"in plain HTTP, if that is fine": {"registry.example.com", true, "http://registry.example.com/v2/", true},
+		"not in plain HTTP":              {"registry.example.com", false, "http://registry.example.com/v2/", false},
+		"not at another port":            {"registry.example.com", false, "https://registry.example.com:8443/v2/", false},
+		"not at another host":            {"registry.example.com", false, "https://registry.example.com.evil.test/v2/", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			registry, err := ggcr.NewRegistry(test.registry, scheme(test.insecure)...)
+			g.Expect(err).NotTo(HaveOccurred())
+			to, err := url.Parse(test.to)
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(sender{registry: registry}.isRegistry(to)).To(Equal(test.want))
+		})
+	}
+}
+
+// TestLoginIsNotLedElsewhere: a login with an identity token is a POST.
+func TestLoginIsNotLedElsewhere(t *testing.T) {
+	victim := openOutsider(t)
+	_, port, err := net.SplitHostPort(victim.host())
+	victim.Expect(err).NotTo(HaveOccurred())
+	o := openOutsider(t)
+	o.answer = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="http://localhost:`+port+`/admin",service="registry"`)
+		w.WriteHeader(http.StatusUnauthorized)
+	}
+	reader := o.reader(guardOf(true), o.host(), "")
+	cluster := reader.secrets.(client.Client)
+	o.Expect(cluster.Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "login"}, Type: corev1.SecretTypeDockerConfigJson,
+		Data: map[string][]byte{corev1.DockerConfigJsonKey: []byte(`{"auths":{"` + o.host() + `":{"identitytoken":"a"}}}`)},
+	})).To(Succeed())
+	images := &imagev1.ImageRepository{}
+	o.Expect(cluster.Get(t.Context(), client.ObjectKey{Namespace: "shop", Name: "web"}, images)).To(Succeed())
+	images.Spec.SecretRef = &meta.LocalObjectReference{Name: "login"}
+	o.Expect(cluster.Update(t.Context(), images)).To(Succeed())
+	o.Expect(o.causes(t, reader, o.host())).To(Equal(all("the registry leads an upload or a login to another host, which is followed only to public addresses over https")))
+	o.Expect(victim.asked.Load()).To(BeZero())
 }

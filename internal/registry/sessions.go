@@ -107,7 +107,7 @@ func (r *Reports) askAs(ctx context.Context, e endpoint, do request) error {
 
 // logInAndAsk returns the session, if it is good for further requests.
 func (e endpoint) logInAndAsk(ctx context.Context, limits *limits, do request) (http.RoundTripper, error) {
-	answers := &reportAnswers{RoundTripper: e.access.connections, limits: limits}
+	answers := &reportAnswers{RoundTripper: e.access.sender, limits: limits}
 	named := transport.NewUserAgent(answers, userAgent)
 	opened, err := transport.NewWithContext(ctx, e.tag.Registry, e.login, named, []string{e.tag.Scope(e.session.scope)})
 	if err != nil {
