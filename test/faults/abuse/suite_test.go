@@ -52,7 +52,10 @@ func TestMain(m *testing.M) {
 	server := httptest.NewServer(alerts)
 	asked = openDestinations()
 	var err error
-	if allowed, err = newLimit(); err != nil {
+	allowed, err = newLimit()
+	login, errLogin := ownLogin()
+	keys, errKeys := scenario.NewKeyPair()
+	if err = errors.Join(err, errLogin, errKeys); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -61,14 +64,16 @@ func TestMain(m *testing.M) {
 		Components: scenario.Coordinators,
 		Args: slices.Concat([]string{
 			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL,
-		}, scenario.CoordinatorArgs, asked.flags()),
-		Env:     []string{fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit)},
+		}, scenario.CoordinatorArgs, asked.flags(), scenario.ReportFlags("staging")),
+		Env:     []string{fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), "DOCKER_CONFIG=" + login},
+		Objects: []client.Object{keys.Secret(scenario.Namespace)},
 		Instead: allowed.enter,
 	}
 	code := setting.Main(m, &plane)
 	server.Close()
 	asked.close()
 	allowed.close()
+	_ = os.RemoveAll(login)
 	os.Exit(code)
 }
 
@@ -161,7 +166,7 @@ func newAbuser(t *testing.T) abuser {
 	if a.own, err = client.New(config, client.Options{Scheme: plane.Client().Scheme()}); err != nil {
 		t.Fatal(err)
 	}
-	roles := []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role", "deploymentcoordination-editor-role"}
+	roles := []string{"rollout-editor-role", "rolloutgate-editor-role", "healthcheck-editor-role", "rolloutschedule-editor-role", "deploymentcoordination-editor-role", "environment-editor-role"}
 	for i, role := range roles {
 		roles[i] = "rollout-controller-" + role
 	}
