@@ -51,12 +51,14 @@ type DateRange struct {
 // dateRange refer to that day.
 type ScheduleRule struct {
 	// name is the name of the rule. It is shown while the rule is active.
+	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Name string `json:"name,omitempty"`
 	// timeRange limits the rule to a part of the day.
 	// +optional
 	TimeRange *TimeRange `json:"timeRange,omitempty"`
 	// daysOfWeek limits the rule to these days.
+	// +kubebuilder:validation:MaxItems=7
 	// +listType=atomic
 	// +optional
 	DaysOfWeek []DayOfWeek `json:"daysOfWeek,omitempty"`
@@ -71,12 +73,14 @@ type RolloutScheduleSpec struct {
 	// +required
 	RolloutSelector *metav1.LabelSelector `json:"rolloutSelector"`
 	// rules make the schedule active while at least one of them is active. A rule that
-	// cannot be evaluated closes the schedule.
+	// cannot be evaluated closes the schedule. There may be up to 200.
 	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=200
 	// +listType=atomic
 	// +required
 	Rules []ScheduleRule `json:"rules"`
 	// timezone is the IANA name of the time zone in which the rules are evaluated.
+	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:default=UTC
 	// +optional
 	Timezone string `json:"timezone,omitempty"`

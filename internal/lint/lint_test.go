@@ -408,7 +408,8 @@ func TestSchedulesThatChangeTooOftenAreNotEvaluated(t *testing.T) {
 	}
 	for n, want := range map[int][]string{
 		10:  nil,
-		500: {"R306? Rollout shop/shop", "R403? Rollout shop/shop"},
+		200: {"R306? Rollout shop/shop", "R403? Rollout shop/shop"},
+		201: {"R101 ClusterRolloutSchedule busy"},
 	} {
 		if diff := cmp.Diff(want, described(lintText(join(policy, rollout, repository, rules(n))))); diff != "" {
 			t.Errorf("%d rules: %s", n, diff)

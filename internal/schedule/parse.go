@@ -29,12 +29,16 @@ func in(field string, err error) error { return &FieldError{strings.Split(field,
 
 // inRule returns the error in a rule as one in the spec.
 func inRule(spec *v1alpha1.ScheduleRule, i int, err error) error {
-	path := []string{"spec", "rules", strconv.Itoa(i)}
+	place := []string{"spec", "rules", strconv.Itoa(i)}
 	if inner, ok := errors.AsType[*FieldError](err); ok {
-		path = append(path, inner.Path...)
+		place = append(place, inner.Path...)
 	}
-	return &FieldError{path, fmt.Errorf("%s: %w", placeOf(spec, i), err)}
+	return &FieldError{place, fmt.Errorf("%s: %w", placeOf(spec, i), err)}
 }
+
+// MaxRules is how many rules a schedule may have. That is enough for the holidays of many
+// years. Each Rollout that the schedule selects depends on its evaluation.
+const MaxRules = 200
 
 // Parse prepares a spec, without its selectors, for evaluation. Each error is a FieldError.
 func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
@@ -50,6 +54,9 @@ func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 	default:
 		return nil, in("spec.action", fmt.Errorf("spec.action %q is neither Allow nor Deny", spec.Action))
 	}
+	if n := len(spec.Rules); n > MaxRules {
+		return nil, in("spec.rules", fmt.Errorf("spec.rules: there are %d rules, and at most %d are evaluated: remove those that are over", n, MaxRules))
+	}
 	for i := range spec.Rules {
 		r, err := parseRule(&spec.Rules[i], i)
 		if err != nil {
@@ -57,8 +64,17 @@ func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 		}
 		s.rules = append(s.rules, r)
 	}
-	s.breaks = breaksOf(s.rules)
+	s.breaks, s.byStart = breaksOf(s.rules), byStart(s.rules)
 	return s, nil
+}
+
+func byStart(rules []rule) []*rule {
+	var sorted []*rule
+	for i := range rules {
+		sorted = append(sorted, &rules[i])
+	}
+	slices.SortFunc(sorted, func(a, b *rule) int { return cmp.Compare(a.from, b.from) })
+	return sorted
 }
 
 // zones contains the loaded zones by name: loading one takes longer than all else here.
@@ -128,6 +144,9 @@ func parseClock(text string) (reading, error) {
 func (r *rule) setWeekdays(names []v1alpha1.DayOfWeek) error {
 	if len(names) == 0 {
 		return nil
+	}
+	if n := len(names); n > daysPerWeek {
+		return in("daysOfWeek", fmt.Errorf("daysOfWeek has %d days: a week has %d", n, daysPerWeek))
 	}
 	r.weekdays = [daysPerWeek]bool{}
 	for _, name := range names {

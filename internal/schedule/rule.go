@@ -30,9 +30,12 @@ func everyDay() rule {
 	return r
 }
 
+// holds reports whether the range of dates of the rule contains the day.
+func (r *rule) holds(d day) bool { return r.first <= d && d <= r.last }
+
 // startsOn reports whether the rule has a window that starts on the day.
 func (r *rule) startsOn(d day) bool {
-	return r.first <= d && d <= r.last && r.weekdays[d.weekday()]
+	return r.holds(d) && r.weekdays[d.weekday()]
 }
 
 // window is an interval of readings without its end.

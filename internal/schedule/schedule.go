@@ -25,6 +25,8 @@ import (
 type Schedule struct {
 	zone  *time.Location
 	rules []rule
+	// byStart are the rules in the order in which their windows of a day start.
+	byStart []*rule
 	// breaks are the days on which a rule's range of dates begins, or has just ended, in
 	// order. Between two of them every week is like the next.
 	breaks []day

@@ -3,7 +3,6 @@
 package schedule
 
 import (
-	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -61,9 +60,9 @@ func onTheWire(t time.Time) time.Time {
 // none. It ignores zones: here each reading comes once.
 func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found bool) {
 	known := from // up to here the schedule has not changed
-	for d, skipped := range s.daysFrom(from.day() - 1) {
-		known += reading(skipped) * secondsPerDay
-		for _, w := range s.windowsOn(d) {
+	for date := range s.datesFrom(from.day() - 1) {
+		known += reading(date.skipped) * secondsPerDay
+		for w := range date.windows() {
 			switch {
 			case w.to <= known:
 			case !active:
@@ -74,22 +73,34 @@ func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found boo
 				known = w.to
 			}
 		}
-		if active && known < (d+1).begins() {
+		if active && known < (date.day+1).begins() {
 			return known, true
 		}
 	}
 	return 0, false
 }
 
-// daysFrom yields the days on which the schedule may change, each with the number of days
-// that were skipped before it. A day affects the next one only by its windows that last
-// over midnight. So after a day and a week without a break each week ends like the one
-// before, and whole weeks are skipped.
-func (s *Schedule) daysFrom(first day) iter.Seq2[day, day] {
-	return func(yield func(d, skipped day) bool) {
+// date is a day on which the schedule may change.
+type date struct {
+	day
+	// skipped is how many days were skipped before it.
+	skipped day
+	// rules are those whose range of dates holds the day.
+	rules []*rule
+}
+
+// datesFrom yields the days on which the schedule may change. A day affects the next one
+// only by its windows that last over midnight. So after a day and a week without a break
+// each week ends like the one before, and whole weeks are skipped.
+func (s *Schedule) datesFrom(first day) iter.Seq[date] {
+	return func(yield func(date) bool) {
 		until := first + 1 + daysPerWeek
+		next, ok := s.nextBreak(first)
+		rules := s.rulesOn(first)
 		for d := first; ; d++ {
-			next, ok := s.nextBreak(d)
+			if ok && next < d { // the break was the day before
+				next, ok = s.nextBreak(d)
+			}
 			var skipped day
 			if d > until {
 				if !ok {
@@ -101,23 +112,52 @@ func (s *Schedule) daysFrom(first day) iter.Seq2[day, day] {
 			if ok && next-d < daysPerWeek {
 				until = next + daysPerWeek
 			}
-			if !yield(d, skipped) {
+			if ok && d == next {
+				rules = s.rulesOn(d)
+			}
+			if !yield(date{d, skipped, rules}) {
 				return
 			}
 		}
 	}
 }
 
-// windowsOn returns the windows that start on the day, in order.
-func (s *Schedule) windowsOn(d day) []window {
-	var all []window
-	for i := range s.rules {
-		if s.rules[i].startsOn(d) {
-			all = append(all, s.rules[i].windowOn(d))
+// windows yields the windows that start on the day, in order.
+func (d date) windows() iter.Seq[window] {
+	return func(yield func(window) bool) {
+		weekday := d.weekday()
+		for _, r := range d.rules {
+			if r.weekdays[weekday] && !yield(r.windowOn(d.day)) {
+				return
+			}
 		}
 	}
-	slices.SortFunc(all, func(a, b window) int { return cmp.Compare(a.from, b.from) })
-	return all
+}
+
+// rulesOn returns the rules whose range of dates holds the day, in the order of their
+// windows, without those that are only active while another one is. They stay the same
+// until the next break.
+func (s *Schedule) rulesOn(d day) []*rule {
+	var rules []*rule
+	var reach [daysPerWeek]reading
+	for _, r := range s.byStart {
+		if r.holds(d) && r.extends(&reach) {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
+// extends reports whether the window of the rule lasts longer, on one of its weekdays, than
+// those that start before. It updates how long they last.
+func (r *rule) extends(reach *[daysPerWeek]reading) bool {
+	longer := false
+	for weekday, has := range r.weekdays {
+		if has && r.to > reach[weekday] {
+			reach[weekday], longer = r.to, true
+		}
+	}
+	return longer
 }
 
 // nextBreak returns the first break on or after a day.
