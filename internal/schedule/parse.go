@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,7 +91,7 @@ func location(name string) (*time.Location, error) {
 		return zone.(*time.Location), nil
 	}
 	zone, err := time.LoadLocation(name)
-	if err != nil {
+	if err != nil || name != "" && path.Clean(name) != name { // a zone has one name, and so one place in memory
 		return nil, in("spec.timezone", fmt.Errorf("spec.timezone %q is no zone of the IANA database, such as Europe/Berlin", name))
 	}
 	zones.Store(name, zone)
