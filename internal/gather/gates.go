@@ -41,7 +41,7 @@ func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
 	schedules, err := g.SchedulesOf(ctx, s.Rollout)
 	open := map[types.UID]bool{}
 	for _, schedule := range schedules {
-		window := schedule.Window(s.Now)
+		window := g.Windows.of(schedule, s.Now)
 		s.Gates.Schedules = append(s.Gates.Schedules, window)
 		open[schedule.GetUID()] = window.Open
 	}

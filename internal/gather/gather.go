@@ -56,6 +56,8 @@ type Gatherer struct {
 	Reports Reports
 	// Images knows what registries say; nil uses only what Flux shows.
 	Images Images
+	// Windows remembers the state of schedules; nil evaluates them each time.
+	Windows *Windows
 	// Memory corrects what Client shows; nil corrects nothing.
 	Memory Memory
 	// Started says whether what a target lacks has run; nil takes all that Flux calls

@@ -45,10 +45,11 @@ func ScheduleOf(o client.Object) Schedule {
 }
 
 // SchedulesIn returns the RolloutSchedules of a namespace, including those that cannot be
-// decoded: what they select is known anyway.
+// decoded: what they select is known anyway. They belong to the cache and must not be
+// changed.
 func SchedulesIn(ctx context.Context, c client.Reader, namespace string) ([]Schedule, error) {
 	list := &v1alpha1.RolloutScheduleList{}
-	if err := c.List(ctx, list, client.InNamespace(namespace), unreadable.Left{}); err != nil {
+	if err := c.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list RolloutSchedules: %w", err)
 	}
 	var all []Schedule
@@ -59,10 +60,10 @@ func SchedulesIn(ctx context.Context, c client.Reader, namespace string) ([]Sche
 }
 
 // ClusterSchedules returns the ClusterRolloutSchedules, including those that cannot be
-// decoded.
+// decoded. They belong to the cache and must not be changed.
 func ClusterSchedules(ctx context.Context, c client.Reader) ([]Schedule, error) {
 	list := &v1alpha1.ClusterRolloutScheduleList{}
-	if err := c.List(ctx, list, unreadable.Left{}); err != nil {
+	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list ClusterRolloutSchedules: %w", err)
 	}
 	var all []Schedule

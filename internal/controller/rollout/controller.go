@@ -114,6 +114,7 @@ type Reconciler struct {
 	QuarantinesReadOnly bool
 
 	writes      expectations.Versions
+	windows     gather.Windows
 	orphans     orphans
 	conflicts   fieldConflicts
 	rejections  rejections

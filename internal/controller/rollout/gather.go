@@ -32,7 +32,7 @@ func (r *Reconciler) gatherer() gather.Gatherer {
 		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.helm.cached.Load(), Environments: r.environments.Load(),
 		Quarantines: r.quarantines.Load(), QuarantinesEverywhere: r.QuarantinesEverywhere,
 		InstanceLabels: r.Shard.Labels(),
-		Images:         images{r.Metadata}, Memory: memory{r}, Started: r.started,
+		Images:         images{r.Metadata}, Windows: &r.windows, Memory: memory{r}, Started: r.started,
 	}
 }
 
