@@ -247,7 +247,7 @@ func (w wiring) controller() runtimecontroller.Options {
 	return runtimecontroller.Options{
 		MaxConcurrentReconciles: w.concurrent,
 		RateLimiter:             w.rateLimiter(),
-		NewQueue:                fair.NewQueue,
+		NewQueue:                fair.NewQueue(w.concurrent),
 	}
 }
 

@@ -39,13 +39,19 @@ func (t *Turns[T]) PushNext(namespace string, item T) {
 
 // Pop removes the oldest item of the namespace whose turn it is. It returns false if
 // nothing waits.
-func (t *Turns[T]) Pop() (T, bool) {
-	if t.length == 0 {
+func (t *Turns[T]) Pop() (T, bool) { return t.PopAllowed(func(string) bool { return true }) }
+
+// PopAllowed removes the oldest item of the first namespace that is allowed. Those that are
+// not keep their turn. It returns false if nothing waits of one that is allowed.
+func (t *Turns[T]) PopAllowed(allowed func(namespace string) bool) (T, bool) {
+	i := slices.IndexFunc(t.order, allowed)
+	if i < 0 {
 		var none T
 		return none, false
 	}
-	next := t.order[0]
-	t.order[0] = "" // the slice moves forward
+	next := t.order[i]
+	copy(t.order[1:i+1], t.order[:i]) // those before it are few
+	t.order[0] = ""                   // the slice moves forward
 	t.order = append(t.order[1:], next)
 	return t.take(next), true
 }

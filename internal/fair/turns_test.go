@@ -7,11 +7,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 )
@@ -84,29 +79,5 @@ func TestWhoeverWaitsIsTheNextButOne(t *testing.T) {
 				}
 			}
 		}
-	}
-}
-
-// If one namespace has a thousand requests and another has one, that one is next.
-func TestControllerTurnsToEachNamespace(t *testing.T) {
-	queue := fair.NewQueue("test", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-	defer queue.ShutDown()
-	of := func(namespace string, n int) reconcile.Request {
-		return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(n)}}
-	}
-	for n := range 1000 {
-		queue.Add(of("loud", n))
-	}
-	queue.Add(of("quiet", 0))
-	queue.Add(of("quiet", 0)) // counts once
-	queue.AddAfter(of("quiet", 1), time.Nanosecond)
-	var order []string
-	for range 2 {
-		next, _ := queue.Get()
-		order = append(order, next.Namespace)
-		queue.Done(next)
-	}
-	if want := []string{"loud", "quiet"}; !slices.Equal(order, want) {
-		t.Errorf("the order is %v, want %v", order, want)
 	}
 }

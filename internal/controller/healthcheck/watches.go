@@ -75,7 +75,8 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&kustomizev1.Kustomization{}, r.sourceHandler(kustomizev1.KustomizationKind)).
 		WatchesRawSource(inventories).
 		WithOptions(controller.Options{
-			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles, NewQueue: fair.NewQueue,
+			RateLimiter: opts.RateLimiter, MaxConcurrentReconciles: opts.MaxConcurrentReconciles,
+			NewQueue: fair.NewQueue(opts.MaxConcurrentReconciles),
 		}).
 		Build(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 	if err != nil {

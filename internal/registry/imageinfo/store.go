@@ -122,7 +122,7 @@ func New(read Read, list List, log logr.Logger) *Store {
 // namespaces.
 func newQueue[T comparable](clock clock.WithTicker, namespace func(T) string) workqueue.TypedRateLimitingInterface[T] {
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
-	return fair.NewQueueOf(namespace, limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
+	return fair.NewQueueOf(namespace, workers, limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
 }
 
 func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *Store {

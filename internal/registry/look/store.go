@@ -114,8 +114,6 @@ type Store struct {
 	ofNamespace   map[string]int
 	// bytes is how much of reports is in memory, by namespace.
 	bytes map[string]int
-	// limit bounds the looks of one namespace that are under way.
-	limit fair.Limit[Upstream]
 
 	wakeEnvironment, wakeRollout func(types.NamespacedName)
 }
@@ -137,14 +135,13 @@ func newStore(environments client.Reader, pull Pull, keys Keys, place Place, log
 	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Upstream](firstRetry, lastRetry) // not used: see pace
 	return &Store{
 		environments: environments, pull: pull, keys: keys, place: place, log: log, clock: clock,
-		queue:           fair.NewQueueOf(namespace, limiter, workqueue.TypedRateLimitingQueueConfig[Upstream]{Clock: clock}),
+		queue:           fair.NewQueueOf(namespace, workers, limiter, workqueue.TypedRateLimitingQueueConfig[Upstream]{Clock: clock}),
 		upstreams:       map[Upstream]*upstream{},
 		asked:           map[types.NamespacedName][]Upstream{},
 		rejected:        map[caller]bool{},
 		ofEnvironment:   map[types.NamespacedName][]string{},
 		ofNamespace:     map[string]int{},
 		bytes:           map[string]int{},
-		limit:           fair.Limit[Upstream]{Most: mostOfNamespace},
 		wakeEnvironment: func(types.NamespacedName) {},
 		wakeRollout:     func(types.NamespacedName) {},
 	}

@@ -13,10 +13,9 @@ import (
 )
 
 const (
-	// workers is how many looks are under way at a time. mostOfNamespace is how many of them
-	// may be for one namespace: its registry may not answer for seconds.
-	workers         = 4
-	mostOfNamespace = 2
+	// workers is how many looks are under way at a time. The namespaces share them, because
+	// a registry may not answer for seconds.
+	workers = 4
 	// longestReason is how many characters of the reason for a failed look are logged.
 	longestReason = 1024
 )
@@ -57,7 +56,6 @@ func (s *Store) serve(ctx context.Context, u Upstream) {
 	found := s.look(ctx, u, before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaveLimit(u)
 	k.running = false
 	if forgotten := s.upstreams[u] != k; !forgotten && ctx.Err() == nil {
 		s.end(u, k, began, found)
@@ -65,28 +63,16 @@ func (s *Store) serve(ctx context.Context, u Upstream) {
 }
 
 // begin returns an upstream and the report that is known of it. It returns nil if no look
-// is due, or if the look must wait for others.
+// is due.
 func (s *Store) begin(u Upstream, now time.Time) (*upstream, memory) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.limit.Enter(u.Environment.Namespace, u) {
-		return nil, memory{}
-	}
 	k := s.upstreams[u]
 	if !s.isDue(u, k, now) {
-		s.leaveLimit(u)
 		return nil, memory{}
 	}
 	k.running, k.asked, k.once.open, k.seen = true, false, false, version{}
 	return k, k.memory
-}
-
-// leaveLimit queues the upstream that waited longest for another look of its namespace to
-// end.
-func (s *Store) leaveLimit(u Upstream) {
-	if next, waited := s.limit.Leave(u.Environment.Namespace); waited {
-		s.queue.Add(next)
-	}
 }
 
 // isDue reports whether it is time to look. If that is later, it queues the upstream again.

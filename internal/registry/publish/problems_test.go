@@ -374,13 +374,13 @@ func TestRegistryThatHangsHoldsUpNoOtherNamespace(t *testing.T) {
 		s.pass(e)
 		hung = append(hung, e)
 	}
-	s.Eventually(s.attempts).Should(Equal(workersOf))
+	s.Eventually(s.attempts).Should(Equal(workers / 2))
 	for _, name := range []string{"web", "api"} {
 		e := s.add("shop", name)
 		e.says(deploying("1.0.0"))
 		s.published(e)
 	}
-	s.Expect(s.attempts()).To(Equal(workersOf + 2))
+	s.Expect(s.attempts()).To(Equal(workers/2 + 2))
 	s.set(func() { s.handler = nil })
 	close(hangs)
 	for _, e := range hung {

@@ -103,7 +103,6 @@ type Publisher struct {
 	// attempted are those with an attempt under way: what is stored now may not be what is
 	// stored when it ends.
 	attempted map[types.NamespacedName]bool
-	limit     fair.Limit[types.NamespacedName] // of one namespace
 	wake      func(types.NamespacedName)
 }
 
@@ -120,11 +119,10 @@ func newPublisher(
 	return &Publisher{
 		environments: environments, push: push, pull: pull, place: place, key: key,
 		cluster: identity.Cluster, replaces: identity.Replaces, uid: &once{read: identity.UID}, log: log, clock: clock,
-		queue: fair.NewQueueOf(func(key types.NamespacedName) string { return key.Namespace }, limiter,
+		queue: fair.NewQueueOf(func(key types.NamespacedName) string { return key.Namespace }, workers, limiter,
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: clock}),
 		subjects: map[types.NamespacedName]*subject{}, attempted: map[types.NamespacedName]bool{},
-		limit: fair.Limit[types.NamespacedName]{Most: workersOf},
-		wake:  func(types.NamespacedName) {},
+		wake: func(types.NamespacedName) {},
 	}
 }
 

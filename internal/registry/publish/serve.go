@@ -12,13 +12,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-const (
-	// workers is how many reports are stored at a time.
-	workers = 4
-	// workersOf is how many of these are of one namespace: while its registry does not
-	// answer, the other namespaces have a worker left.
-	workersOf = workers - 1
-)
+// workers is how many reports are stored at a time. The namespaces share them: the registry
+// of one may not answer.
+const workers = 4
 
 // Start stores reports until ctx ends. It returns when the last request has ended.
 func (p *Publisher) Start(ctx context.Context) error {
@@ -40,10 +36,6 @@ func (p *Publisher) Start(ctx context.Context) error {
 }
 
 func (p *Publisher) serve(ctx context.Context, key types.NamespacedName) {
-	if !p.enter(key) {
-		return
-	}
-	defer p.leave(key.Namespace)
 	s, due := p.begin(key)
 	if !due {
 		return
@@ -110,20 +102,5 @@ func (p *Publisher) note(key types.NamespacedName, before, after *promotion.Prob
 		log.Info("a report cannot be published", "reason", o.reason())
 	case o.err != nil:
 		log.V(1).Info("a report still cannot be published", "reason", o.reason())
-	}
-}
-
-// enter reports whether a worker may serve an Environment of its namespace now.
-func (p *Publisher) enter(key types.NamespacedName) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.limit.Enter(key.Namespace, key)
-}
-
-func (p *Publisher) leave(namespace string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if next, ok := p.limit.Leave(namespace); ok {
-		p.queue.Add(next)
 	}
 }
