@@ -25,7 +25,7 @@ func NewQueue(workers int) func(string, workqueue.TypedRateLimiter[reconcile.Req
 func NewQueueOf[T comparable](
 	namespace func(T) string, workers int, limiter workqueue.TypedRateLimiter[T], config workqueue.TypedRateLimitingQueueConfig[T],
 ) workqueue.TypedRateLimitingInterface[T] {
-	q := &queue[T]{namespace: namespace, share: share{workers: workers, of: map[string]int{}}}
+	q := &queue[T]{namespace: namespace, share: share{workers: max(workers, 1), of: map[string]int{}}}
 	q.changed.L = &q.mu
 	q.TypedInterface = workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[T]{
 		Name: config.Name, Clock: config.Clock, Queue: order[T]{q},

@@ -10,6 +10,10 @@ import "time"
 // passes without a pause.
 const Overdue = time.Second
 
+// AtOnce is the pause before a pass that continues the one before: the shortest one that
+// controller-runtime does not read as never. Meanwhile other objects have their turn.
+const AtOnce = time.Millisecond
+
 // AfterConflict is how long a pass waits after its write was rejected because of another
 // writer: the cache must first receive the other write. The watch nearly always wakes the
 // reconciler earlier.
@@ -22,5 +26,5 @@ func In(at, begun, now time.Time) time.Duration {
 	if !at.After(begun) {
 		return Overdue
 	}
-	return max(at.Sub(now), time.Millisecond)
+	return max(at.Sub(now), AtOnce)
 }

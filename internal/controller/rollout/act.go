@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,35 +20,72 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
+// mostWrites is how many objects a pass writes. Then it gives its worker to others, and the
+// next pass does the rest.
+const mostWrites = 50
+
 // act makes the cluster follow the history. It writes the version of the newest entry to
 // every target and resets the HealthChecks that must report again. It runs in every pass:
-// a crash, a target annotated later and a target changed by hand are the same case. A
-// history that is older than a target is not followed.
-func (r *Reconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, recorded bool) error {
+// a crash, a target annotated later, a target changed by hand and what is left of the pass
+// before are the same case. A history that is older than a target is not followed. It reports
+// whether something is left for the next pass.
+func (r *Reconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, recorded bool) (more bool, err error) {
 	if rollout.Current() == nil || s.Targets.Outdate(rollout.Status.History) {
-		return nil
+		return false, nil
 	}
 	if d.Action.Promotes() {
 		r.notePromotion(rollout, s.Found)
 	}
+	all := r.tasks(rollout, s, d)
+	now := all[:min(len(all), mostWrites)]
 	var errs []error
+	if slices.ContainsFunc(now, func(t task) bool { return t.follows }) {
+		if err := r.confirm(ctx, rollout, recorded); err != nil {
+			errs = append(errs, err)
+			now = slices.DeleteFunc(now, func(t task) bool { return t.follows })
+		}
+	}
+	for _, t := range now {
+		errs = append(errs, t.do(ctx))
+	}
+	return len(all) > mostWrites, errors.Join(errs...)
+}
+
+// task is the write of one object.
+type task struct {
+	do func(context.Context) error
+	// follows is true if the write follows the history, which must not be old.
+	follows bool
+	// rejected is true if the API server has rejected it before.
+	rejected bool
+}
+
+// tasks returns the writes that are due, those that may be rejected again last: they must not
+// keep the others from their turn.
+func (r *Reconciler) tasks(rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision) []task {
+	var all []task
+	key := client.ObjectKeyFromObject(rollout)
 	for _, t := range r.overOwned(s.Found) {
-		errs = append(errs, r.relinquish(ctx, rollout, t))
+		do := func(ctx context.Context) error { return r.relinquish(ctx, rollout, t) }
+		all = append(all, task{do, false, r.rejections.of(key, t.Object()) != nil})
 	}
-	outdated, unreset := r.outdated(rollout, s.Found), r.unreset(s.Health.Checks, d.Resets)
-	if len(outdated)+len(unreset) == 0 {
-		return errors.Join(errs...)
+	for _, t := range r.outdated(rollout, s.Found) {
+		do := func(ctx context.Context) error { return r.write(ctx, rollout, t, d) }
+		all = append(all, task{do, true, r.rejections.of(key, t.Object()) != nil})
 	}
-	if err := r.confirm(ctx, rollout, recorded); err != nil {
-		return errors.Join(append(errs, err)...)
+	for _, check := range r.unreset(s.Health.Checks, d.Resets) {
+		do := func(ctx context.Context) error { return r.reset(ctx, rollout, &check) }
+		all = append(all, task{do, true, r.resets.of(key, &check) != nil})
 	}
-	for _, t := range outdated {
-		errs = append(errs, r.write(ctx, rollout, t, d))
+	slices.SortStableFunc(all, func(a, b task) int { return cmp.Compare(rank(a), rank(b)) })
+	return all
+}
+
+func rank(t task) int {
+	if t.rejected {
+		return 1
 	}
-	for i := range unreset {
-		errs = append(errs, r.reset(ctx, rollout, &unreset[i]))
-	}
-	return errors.Join(errs...)
+	return 0
 }
 
 // outdated returns the targets that, as far as the cache shows, lack the version of the

@@ -413,8 +413,9 @@ func TestNoPassThatIsDueAlreadyFollowsAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	noon := fixture.Noon
 	r := &Reconciler{Now: func() time.Time { return noon.Add(time.Second) }}
-	g.Expect(r.requeue(noon, time.Time{}).RequeueAfter).To(BeZero())
-	g.Expect(r.requeue(noon, noon.Add(time.Hour)).RequeueAfter).To(Equal(time.Hour - time.Second))
-	g.Expect(r.requeue(noon, noon.Add(time.Nanosecond)).RequeueAfter).To(Equal(time.Millisecond), "what came due during the pass")
-	g.Expect(r.requeue(noon, noon).RequeueAfter).To(Equal(recheck.Overdue))
+	g.Expect(r.requeue(noon, time.Time{}, false).RequeueAfter).To(BeZero())
+	g.Expect(r.requeue(noon, noon.Add(time.Hour), false).RequeueAfter).To(Equal(time.Hour - time.Second))
+	g.Expect(r.requeue(noon, noon.Add(time.Nanosecond), false).RequeueAfter).To(Equal(time.Millisecond), "what came due during the pass")
+	g.Expect(r.requeue(noon, noon, false).RequeueAfter).To(Equal(recheck.Overdue))
+	g.Expect(r.requeue(noon, time.Time{}, true).RequeueAfter).To(Equal(recheck.AtOnce))
 }

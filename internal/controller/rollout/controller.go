@@ -201,6 +201,7 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	recorded, changed, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
 
 	// 5. Emit events, notifications and metrics, only of what is stored.
+	more := false
 	if pass.Stored(changed); err == nil {
 		before := r.culprits.replace(client.ObjectKeyFromObject(rollout), culpritsOf(snapshot.Input))
 		if changed {
@@ -209,7 +210,7 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 		r.count(snapshot.Input, recorded, status, decision, changed)
 
 		// 6. Act: make the targets and HealthChecks follow what is recorded.
-		err = r.follow(ctx, recorded, snapshot, decision, changed)
+		more, err = r.follow(ctx, recorded, snapshot, decision, changed)
 	}
 	if lostRace(err) {
 		return giveUp(pass, err)
@@ -217,7 +218,7 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 
 	// 7. Come back when time alone may change something.
 	at := earliest(r.conflicts.next(recorded, snapshot.Found), r.reported.next(client.ObjectKeyFromObject(rollout), snapshot.Now))
-	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, at))
+	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, at), more)
 	if err = errors.Join(err, snapshot.Err); err != nil {
 		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
 		return ctrl.Result{}, err
@@ -238,18 +239,23 @@ func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 }
 
 // follow carries out the recorded decision. The release reaches its targets even if an
-// annotation cannot be removed.
-func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, confirmed bool) error {
+// annotation cannot be removed. It reports whether something is left for the next pass.
+func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, confirmed bool) (more bool, err error) {
 	recorded, unconsumed := r.consume(ctx, recorded, d)
-	err := errors.Join(r.act(ctx, recorded, s, d, confirmed), r.mirrorHolds(ctx, recorded, s, d))
+	more, err = r.act(ctx, recorded, s, d, confirmed)
+	err = errors.Join(err, r.mirrorHolds(ctx, recorded, s, d))
 	err = errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err))
 	r.reportFailures(ctx, recorded, s.Input)
-	return err
+	return more && err == nil, err // after an error the next pass waits
 }
 
-// requeue schedules a pass for when time alone may change something; zero means never.
-func (r *Reconciler) requeue(began, at time.Time) ctrl.Result {
-	if at.IsZero() {
+// requeue schedules a pass for when time alone may change something; zero means never. If
+// there is more to do, it comes at once.
+func (r *Reconciler) requeue(began, at time.Time, more bool) ctrl.Result {
+	switch {
+	case more:
+		return ctrl.Result{RequeueAfter: recheck.AtOnce}
+	case at.IsZero():
 		return ctrl.Result{}
 	}
 	return ctrl.Result{RequeueAfter: recheck.In(at, began, r.Now())}

@@ -21,15 +21,16 @@ import (
 // keepTargetChecks creates and corrects the HealthChecks that the Rollout should own, and
 // deletes the others. It reports whether all that were missing are there now: then the
 // next pass decides, because the caches do not show them yet. If one cannot be written,
-// nothing is promoted, and the Rollout says why.
+// nothing is promoted, and the Rollout says why. If there are very many, the events of the
+// first ones begin the next pass.
 func (r *Reconciler) keepTargetChecks(ctx context.Context, s *gather.Snapshot) bool {
-	for i := range s.TargetChecks.Surplus {
+	for i := range min(len(s.TargetChecks.Surplus), mostWrites) {
 		check := &s.TargetChecks.Surplus[i]
 		if err := r.Client.Delete(ctx, check, client.Preconditions{UID: &check.UID}); client.IgnoreNotFound(err) != nil {
 			s.Err = errors.Join(s.Err, fmt.Errorf("delete a HealthCheck that is not needed any more: %w", err))
 		}
 	}
-	for i := range s.TargetChecks.Missing {
+	for i := range min(len(s.TargetChecks.Missing), mostWrites) {
 		check := &s.TargetChecks.Missing[i]
 		if err := r.createTargetCheck(ctx, s.Rollout, check); err != nil {
 			s.Health.Problem = &promotion.Problem{

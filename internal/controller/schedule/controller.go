@@ -94,7 +94,7 @@ func (r *Reconciler) reconcile(ctx context.Context, s gather.Schedule, pass *ann
 		return ctrl.Result{}, err
 	}
 	state, problem := s.Evaluate(now)
-	gates, failures := r.keepGates(ctx, s, rollouts, state.Open)
+	gates, more, failures := r.keepGates(ctx, s, rollouts, state.Open)
 	found := observation{
 		Schedule: s, now: now, state: state, problem: problem, gates: gates, rollouts: len(rollouts), failures: failures,
 	}
@@ -107,10 +107,12 @@ func (r *Reconciler) reconcile(ctx context.Context, s gather.Schedule, pass *ann
 	case slices.ContainsFunc(failed, isBehind):
 		pass.Ends("a gate or the schedule has changed since it was read")
 		return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
+	case more:
+		return ctrl.Result{RequeueAfter: recheck.AtOnce}, nil
 	case state.Next.IsZero():
 		return ctrl.Result{}, nil
 	}
-	return ctrl.Result{RequeueAfter: max(state.Next.Sub(r.Now()), time.Millisecond)}, nil
+	return ctrl.Result{RequeueAfter: max(state.Next.Sub(r.Now()), recheck.AtOnce)}, nil
 }
 
 // rolloutsOf returns the Rollouts of all instances that the schedule selects, sorted.

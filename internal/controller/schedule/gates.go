@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,19 +29,50 @@ import (
 // gatePrefix is the prefix of the name of each gate of a schedule.
 const gatePrefix = "schedule-gate-"
 
+// mostWrites is how many gates a pass over a RolloutSchedule writes. Then it gives its worker
+// to others, and the next pass does the rest.
+const mostWrites = 50
+
+// allowance counts the writes of a pass.
+type allowance struct {
+	left int
+	// more is true if something is left for the next pass.
+	more bool
+}
+
+// allowed returns how many gates a pass writes. A ClusterRolloutSchedule, which tenants do
+// not write, shares its workers only with others of its kind.
+func (r *Reconciler) allowed() *allowance {
+	if r.Cluster {
+		return &allowance{left: math.MaxInt}
+	}
+	return &allowance{left: mostWrites}
+}
+
+// take reports whether another gate may be written.
+func (a *allowance) take() bool {
+	if a.left == 0 {
+		a.more = true
+		return false
+	}
+	a.left--
+	return true
+}
+
 // keepGates makes sure that each of the Rollouts has one gate of the schedule, and that
 // there is no other gate. It continues if a write fails. It returns the gates that exist
-// now, in the order of the Rollouts, and the failures.
-func (r *Reconciler) keepGates(ctx context.Context, s gather.Schedule, rollouts []*v1alpha1.Rollout, open bool) (kept []*v1alpha1.RolloutGate, failures []error) {
+// now, the failures, and whether something is left for the next pass.
+func (r *Reconciler) keepGates(ctx context.Context, s gather.Schedule, rollouts []*v1alpha1.Rollout, open bool) (kept []*v1alpha1.RolloutGate, more bool, failures []error) {
 	existing, err := r.gatesOf(ctx, s, rollouts)
 	if err != nil {
-		return nil, []error{err}
+		return nil, false, []error{err}
 	}
-	for _, rollout := range rollouts {
+	writes := r.allowed()
+	for _, rollout := range r.inTurn(rollouts) {
 		key := client.ObjectKeyFromObject(rollout)
 		gate, spare := choose(existing[key], gateName(s, rollout.Name))
 		existing[key] = spare
-		gate, err := r.keep(ctx, s, rollout, gate, open)
+		gate, err := r.keep(ctx, s, rollout, gate, open, writes)
 		if gate != nil {
 			kept = append(kept, gate)
 		}
@@ -49,11 +81,22 @@ func (r *Reconciler) keepGates(ctx context.Context, s gather.Schedule, rollouts 
 		}
 	}
 	for _, gate := range inOrder(existing) {
-		if err := r.drop(ctx, gate); err != nil {
+		if err := r.drop(ctx, gate, writes); err != nil {
 			failures = append(failures, err)
 		}
 	}
-	return kept, failures
+	return kept, writes.more, failures
+}
+
+// inTurn returns the Rollouts in the order in which a pass writes their gates. If there are
+// more than a pass writes, each pass begins with another one: gates that the API server
+// refuses must not keep the others from their turn.
+func (r *Reconciler) inTurn(rollouts []*v1alpha1.Rollout) []*v1alpha1.Rollout {
+	if len(rollouts) <= mostWrites {
+		return rollouts
+	}
+	first := int(r.Now().UnixMilli() % int64(len(rollouts)))
+	return slices.Concat(rollouts[first:], rollouts[:first])
 }
 
 func inOrder(gates map[types.NamespacedName][]*v1alpha1.RolloutGate) []*v1alpha1.RolloutGate {
@@ -113,14 +156,14 @@ func choose(gates []*v1alpha1.RolloutGate, name string) (*v1alpha1.RolloutGate, 
 }
 
 // keep makes a gate what it must be. The gate may be the object in the cache, and is not
-// changed. keep returns the gate that exists in the end.
-func (r *Reconciler) keep(ctx context.Context, s gather.Schedule, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool) (*v1alpha1.RolloutGate, error) {
+// changed. keep returns the gate that exists in the end, as it was if no more may be written.
+func (r *Reconciler) keep(ctx context.Context, s gather.Schedule, rollout *v1alpha1.Rollout, gate *v1alpha1.RolloutGate, open bool, writes *allowance) (*v1alpha1.RolloutGate, error) {
 	if gate == nil {
 		gate = &v1alpha1.RolloutGate{}
 		key := types.NamespacedName{Namespace: rollout.Namespace, Name: gateName(s, rollout.Name)}
 		// A gate whose owner reference was removed by a user still exists.
 		if err := r.Client.Get(ctx, key, gate); apierrors.IsNotFound(err) {
-			return r.create(ctx, s, rollout, open)
+			return r.create(ctx, s, rollout, open, writes)
 		} else if err != nil {
 			return nil, fmt.Errorf("get RolloutGate %s: %w", key, err)
 		}
@@ -135,7 +178,7 @@ func (r *Reconciler) keep(ctx context.Context, s gather.Schedule, rollout *v1alp
 	if err := r.shape(s, rollout, wanted, open); err != nil {
 		return nil, err
 	}
-	if equality.Semantic.DeepEqual(gate, wanted) {
+	if equality.Semantic.DeepEqual(gate, wanted) || !writes.take() {
 		return gate, nil
 	}
 	patch := client.MergeFromWithOptions(withAnnotation(gate), client.MergeFromWithOptimisticLock{})
@@ -156,7 +199,10 @@ func withAnnotation(gate *v1alpha1.RolloutGate) *v1alpha1.RolloutGate {
 	return gate
 }
 
-func (r *Reconciler) create(ctx context.Context, s gather.Schedule, rollout *v1alpha1.Rollout, open bool) (*v1alpha1.RolloutGate, error) {
+func (r *Reconciler) create(ctx context.Context, s gather.Schedule, rollout *v1alpha1.Rollout, open bool, writes *allowance) (*v1alpha1.RolloutGate, error) {
+	if !writes.take() {
+		return nil, nil
+	}
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: gateName(s, rollout.Name)}}
 	if err := r.shape(s, rollout, gate, open); err != nil {
 		return nil, err
@@ -171,8 +217,8 @@ func (r *Reconciler) create(ctx context.Context, s gather.Schedule, rollout *v1a
 	return gate, nil
 }
 
-func (r *Reconciler) drop(ctx context.Context, gate *v1alpha1.RolloutGate) error {
-	if !gate.DeletionTimestamp.IsZero() {
+func (r *Reconciler) drop(ctx context.Context, gate *v1alpha1.RolloutGate, writes *allowance) error {
+	if !gate.DeletionTimestamp.IsZero() || !writes.take() {
 		return nil
 	}
 	return client.IgnoreNotFound(wrap(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}), "delete", gate))

@@ -4,7 +4,9 @@ package schedule
 
 import (
 	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -208,4 +210,39 @@ func TestRolloutInANamespaceThatGoesNeedsNoGate(t *testing.T) {
 	s.Expect(s.Delete(s.Ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}})).To(Succeed())
 	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour}))
 	s.Expect(s.Passing()).To(BeEmpty())
+}
+
+// A schedule with many Rollouts gives its worker away in between.
+func TestPassWritesAtMostSomeGates(t *testing.T) {
+	for name, tt := range map[string]struct {
+		schedule client.Object
+		passes   []int
+	}{
+		"RolloutSchedule":        {fixture.MakeSchedule("days").Obj(), []int{50, 50, 20}},
+		"ClusterRolloutSchedule": {fixture.MakeSchedule("days").Selecting(map[string]string{"only": "many"}).Cluster(nil), []int{120}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all []client.Object
+			for n := range 120 {
+				all = append(all, shopOf(fmt.Sprintf("shop-%03d", n), map[string]string{"only": "many"}))
+			}
+			s := open(t, all...)
+			c := s.follow(t, tt.schedule)
+			var passes []int
+			for {
+				s.Wire.Forget()
+				c.restart()
+				result := c.tick()
+				gates := slices.DeleteFunc(s.Wire.Writes(), func(write string) bool { return !strings.Contains(write, " RolloutGate ") })
+				if len(gates) == 0 {
+					break
+				}
+				passes = append(passes, len(gates))
+				s.Expect(result.RequeueAfter == recheck.AtOnce).To(Equal(len(gates) == mostWrites))
+			}
+			s.Expect(passes).To(Equal(tt.passes))
+			s.Expect(c.read().Status.ManagedGates).To(HaveLen(120))
+			s.Expect(s.Passing()).To(HaveLen(120))
+		})
+	}
 }
