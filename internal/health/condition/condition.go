@@ -32,6 +32,9 @@ import (
 const (
 	// Longest is how many characters an expression may have.
 	Longest = 2048
+	// mostNodes is how many values, fields and calls an expression may consist of, once its
+	// macros are expanded. Memory and time to compile it depend on them.
+	mostNodes = 500
 	// deepest is how many lists, maps, optional values and macros may contain each other.
 	// The time to check their types grows with the fourth power of it: 25 take 20 ms, and
 	// 240 take 17 s.
@@ -47,13 +50,16 @@ var deadline = 100 * time.Millisecond
 // DefaultHTTP is the condition of the class http if the HealthCheck has none.
 const DefaultHTTP = "status >= 200 && status < 300"
 
-// Expression is a compiled expression. It can be evaluated by several goroutines at a
-// time.
+// Expression is an expression that can be compiled. It can be evaluated by several
+// goroutines at a time.
+//
+// It does not contain what was compiled, which needs a hundred times the memory of the
+// source: most HealthChecks are not being measured, and compiling takes about a
+// millisecond.
 type Expression struct {
-	source  string
-	dialect *dialect
-	checked *cel.Ast
-	uses    map[string]bool
+	source      string
+	dialect     *dialect
+	usesRelease bool
 }
 
 // Prometheus compiles spec.prometheus.condition. An error is a problem of the HealthCheck:
@@ -72,13 +78,10 @@ func HTTP(source string) (*Expression, error) {
 }
 
 func compile(dialect *dialect, field, source string) (*Expression, error) {
-	switch n := utf8.RuneCountInString(source); {
-	case n == 0:
+	if source == "" {
 		return nil, fmt.Errorf("%s: it is empty", field)
-	case n > Longest:
-		return nil, fmt.Errorf("%s: it has %d characters, and may have %d", field, n, Longest)
 	}
-	checked, err := check(dialect.env(), source)
+	checked, err := dialect.compile(source)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", field, err)
 	}
@@ -87,19 +90,43 @@ func compile(dialect *dialect, field, source string) (*Expression, error) {
 	if got := checked.OutputType(); !got.IsExactType(cel.BoolType) && !got.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("%s: its result is %s, and must be true or false", field, got)
 	}
-	e := &Expression{source: source, dialect: dialect, checked: checked, uses: identifiers(checked)}
 	if name := unknownReleaseField(checked); name != "" {
 		return nil, fmt.Errorf("%s: release has no field %q: use tag, digest, version or revision", field, name)
 	}
-	return e, nil
+	return &Expression{source, dialect, usesRelease(checked)}, nil
 }
 
-// check parses an expression and checks its types.
-func check(env *cel.Env, source string) (*cel.Ast, error) {
+// compile parses an expression, and checks its types if the dialect has types.
+func (d *dialect) compile(source string) (*cel.Ast, error) {
+	parsed, err := parse(d.env(), source)
+	if err != nil || d.untyped {
+		return parsed, err
+	}
+	return check(d.env(), parsed, source)
+}
+
+func parse(env *cel.Env, source string) (*cel.Ast, error) {
+	if n := utf8.RuneCountInString(source); n > Longest {
+		return nil, refusal(fmt.Sprintf("it has %d characters, and may have %d", n, Longest))
+	}
 	parsed, issues := env.Parse(source)
 	if issues.Err() != nil {
 		return nil, firstOf(issues)
 	}
+	if n := nodes(parsed); n > mostNodes {
+		return nil, refusal(fmt.Sprintf("it has %d values, fields and calls, with those of its macros, and may have %d: use a simpler expression", n, mostNodes))
+	}
+	return parsed, nil
+}
+
+func nodes(compiled *cel.Ast) int {
+	n := 0
+	visit(compiled, func(ast.Expr) { n++ })
+	return n
+}
+
+// check checks the types.
+func check(env *cel.Env, parsed *cel.Ast, source string) (*cel.Ast, error) {
 	if depth(ast.NavigateAST(parsed.NativeRep())) > deepest {
 		return nil, refusal(fmt.Sprintf("its lists, maps and macros contain each other more than %d times", deepest))
 	}
@@ -133,7 +160,7 @@ func (e *Expression) String() string { return e.source }
 
 // UsesRelease reports whether the result depends on which release is measured, or on what
 // was measured before the promotion.
-func (e *Expression) UsesRelease() bool { return e.uses["release"] || e.uses["baseline"] }
+func (e *Expression) UsesRelease() bool { return e.usesRelease }
 
 // Variables are the values of the variables of a class: a Sample or a Response.
 type Variables interface {
@@ -164,34 +191,54 @@ func (e *Expression) evaluate(ctx context.Context, in Variables) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.run(ctx, values, newBudget(e.dialect.functions()))
+	p, err := e.plan()
+	if err != nil {
+		return nil, err
+	}
+	p.budget.left -= p.nodes
+	return p.run(ctx, values)
 }
 
-// run plans the expression anew, because the plan contains the budget.
-func (e *Expression) run(ctx context.Context, values map[string]any, budget *budget) (any, error) {
-	program, err := e.dialect.env().Program(e.checked,
-		cel.CustomDecorator(budget.decorate), cel.InterruptCheckFrequency(interruptFrequency))
+// plan is an expression that is ready to be evaluated, by one goroutine at a time.
+type plan struct {
+	program cel.Program
+	budget  *budget // what the next evaluation may take
+	nodes   int     // what planning has taken
+	source  *Expression
+}
+
+func (e *Expression) plan() (*plan, error) {
+	compiled, err := e.dialect.compile(e.source)
+	if err != nil {
+		return nil, err
+	}
+	p := &plan{budget: newBudget(e.dialect.functions()), nodes: nodes(compiled), source: e}
+	p.program, err = e.dialect.env().Program(compiled,
+		cel.CustomDecorator(p.budget.decorate), cel.InterruptCheckFrequency(interruptFrequency))
 	if err != nil {
 		return nil, refusal("it cannot be planned")
 	}
+	return p, nil
+}
+
+func (p *plan) run(ctx context.Context, values map[string]any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
-	result, _, err := program.ContextEval(ctx, values)
+	result, _, err := p.program.ContextEval(ctx, values)
 	if err != nil {
-		return nil, e.inWords(err)
+		return nil, p.source.inWords(err)
 	}
 	return result.Value(), nil
 }
 
-// identifiers returns the names that an expression mentions.
-func identifiers(checked *cel.Ast) map[string]bool {
-	names := map[string]bool{}
+func usesRelease(checked *cel.Ast) bool {
+	uses := false
 	visit(checked, func(e ast.Expr) {
 		if e.Kind() == ast.IdentKind {
-			names[e.AsIdent()] = true
+			uses = uses || e.AsIdent() == "release" || e.AsIdent() == "baseline"
 		}
 	})
-	return names
+	return uses
 }
 
 // unknownReleaseField returns a field of release that does not exist; empty if there is

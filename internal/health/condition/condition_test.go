@@ -3,7 +3,9 @@
 package condition_test
 
 import (
+	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -122,22 +124,23 @@ func nested(open string, times int, closed string) string {
 
 func TestCompileProblems(t *testing.T) {
 	for source, want := range map[string]string{
-		"valu < 1.0":                            "spec.prometheus.condition: undeclared reference to 'valu' (line 1, column 1)",
-		"true &&\n  status == 1":                "spec.prometheus.condition: undeclared reference to 'status' (line 2, column 3)",
-		"value":                                 "spec.prometheus.condition: its result is double, and must be true or false",
-		"[value]":                               "spec.prometheus.condition: its result is list(double), and must be true or false",
-		"series.size() == 1":                    "spec.prometheus.condition: undeclared reference to 'series' (line 1, column 1)",
-		"value < 'x'":                           "spec.prometheus.condition: found no matching overload for '_<_' applied to '(double, string)' (line 1, column 7)",
-		"release.tags == ''":                    `spec.prometheus.condition: release has no field "tags": use tag, digest, version or revision`,
-		"value <":                               "spec.prometheus.condition: Syntax error: mismatched input '<EOF>' (line 1, column 8)",
-		strings.Repeat("x", 2049):               "spec.prometheus.condition: it has 2049 characters, and may have 2048",
-		"":                                      "spec.prometheus.condition: it is empty",
-		"baseline * 1.2 > value":                "spec.prometheus.condition: found no matching overload for '_*_' applied to '(optional_type(double), double)' (line 1, column 10)",
-		nested("[", 26, "]"):                    "spec.prometheus.condition: its lists, maps and macros contain each other more than 25 times",
-		nested("optional.of(", 26, ")"):         "spec.prometheus.condition: its lists, maps and macros contain each other more than 25 times",
-		"[1]" + nested(".map(x, x)", 26, ""):    "spec.prometheus.condition: its lists, maps and macros contain each other more than 25 times",
-		"[1, 'a'].size() == 2":                  "spec.prometheus.condition: expected type 'int' but found 'string' (line 1, column 5)",
-		strings.Repeat("(", 400) + "true" + ")": "spec.prometheus.condition: expression recursion limit exceeded: 250",
+		"valu < 1.0":              "spec.prometheus.condition: undeclared reference to 'valu' (line 1, column 1)",
+		"true &&\n  status == 1":  "spec.prometheus.condition: undeclared reference to 'status' (line 2, column 3)",
+		"value":                   "spec.prometheus.condition: its result is double, and must be true or false",
+		"[value]":                 "spec.prometheus.condition: its result is list(double), and must be true or false",
+		"series.size() == 1":      "spec.prometheus.condition: undeclared reference to 'series' (line 1, column 1)",
+		"value < 'x'":             "spec.prometheus.condition: found no matching overload for '_<_' applied to '(double, string)' (line 1, column 7)",
+		"release.tags == ''":      `spec.prometheus.condition: release has no field "tags": use tag, digest, version or revision`,
+		"value <":                 "spec.prometheus.condition: Syntax error: mismatched input '<EOF>' (line 1, column 8)",
+		strings.Repeat("x", 2049): "spec.prometheus.condition: it has 2049 characters, and may have 2048",
+		"":                        "spec.prometheus.condition: it is empty",
+		strings.Repeat("[1].all(x, x>0)&&", 45) + "true": "spec.prometheus.condition: it has 586 values, fields and calls, with those of its macros, and may have 500: use a simpler expression",
+		"baseline * 1.2 > value":                         "spec.prometheus.condition: found no matching overload for '_*_' applied to '(optional_type(double), double)' (line 1, column 10)",
+		nested("[", 26, "]"):                             "spec.prometheus.condition: its lists, maps and macros contain each other more than 25 times",
+		nested("optional.of(", 26, ")"):                  "spec.prometheus.condition: its lists, maps and macros contain each other more than 25 times",
+		"[1]" + nested(".map(x, x)", 26, ""):             "spec.prometheus.condition: its lists, maps and macros contain each other more than 25 times",
+		"[1, 'a'].size() == 2":                           "spec.prometheus.condition: expected type 'int' but found 'string' (line 1, column 5)",
+		strings.Repeat("(", 400) + "true" + ")":          "spec.prometheus.condition: expression recursion limit exceeded: 250",
 	} {
 		t.Run(source[:min(len(source), 20)], func(t *testing.T) {
 			g := NewWithT(t)
@@ -186,4 +189,22 @@ func TestProblemOfAWholeNumberSaysWhatToWrite(t *testing.T) {
 		}
 		g.Expect(err).To(MatchError(HaveSuffix(": "+want)), source)
 	}
+}
+
+// All HealthChecks that exist are compiled, and few are measured.
+func TestExpressionsThatAreKeptNeedLittleMemory(t *testing.T) {
+	g := NewWithT(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	kept := make([]*condition.Expression, 200)
+	for i := range kept {
+		var err error
+		kept[i], err = condition.HTTP(fmt.Sprintf("%d > 0 && ", i+1) + strings.Repeat("[1].all(x, x>0)&&", 25) + "true")
+		g.Expect(err).NotTo(HaveOccurred())
+	}
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	g.Expect((int64(after.HeapAlloc)-int64(before.HeapAlloc))/int64(len(kept))).To(BeNumerically("<", 2048), "bytes of each")
+	runtime.KeepAlive(kept)
 }

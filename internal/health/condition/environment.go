@@ -14,6 +14,8 @@ import (
 
 // dialect is the language of the expressions of a class. It is built once.
 type dialect struct {
+	// untyped is true if types are only checked when an expression is evaluated.
+	untyped   bool
 	env       func() *cel.Env
 	functions func() map[string]*functions.Overload
 }

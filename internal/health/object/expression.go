@@ -59,25 +59,49 @@ func compileExpressions(spec *v1alpha1.ObjectSpec) (*expressions, error) {
 	return all, nil
 }
 
+// judges are expressions that are planned for the objects of one measurement.
+type judges []judge
+
+type judge struct {
+	expression
+	plan *condition.Plan
+}
+
+// plan plans the expressions for one measurement. Without expressions there are no judges.
+func (e *expressions) plan(allowance *condition.Allowance) (judges, error) {
+	if e == nil {
+		return nil, nil
+	}
+	var all judges
+	for _, from := range e.inOrder {
+		planned, err := from.condition.Plan(allowance)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", from.field, err)
+		}
+		all = append(all, judge{from, planned})
+	}
+	return all, nil
+}
+
 // judge returns the phase of an object. The error is in the words of this project, and
 // quotes nothing of the object.
 //
 // Unlike in Flux, an object that is being deleted is Terminating whatever the expressions
 // say. kstatus, too, judges it so.
-func (e *expressions) judge(ctx context.Context, object *unstructured.Unstructured, allowance *condition.Allowance) (workload.Phase, error) {
+func (j judges) judge(ctx context.Context, object *unstructured.Unstructured) (workload.Phase, error) {
 	switch {
 	case object.GetDeletionTimestamp() != nil:
 		return workload.Terminating, nil
 	case isOutdated(object):
 		return workload.Progressing, nil
 	}
-	for _, expression := range e.inOrder {
-		holds, err := expression.condition.HoldsFor(ctx, object.Object, allowance)
+	for _, judge := range j {
+		holds, err := judge.plan.Holds(ctx, object.Object)
 		if err != nil {
-			return workload.Unknown, fmt.Errorf("%s: %w", expression.field, err)
+			return workload.Unknown, fmt.Errorf("%s: %w", judge.field, err)
 		}
 		if holds {
-			return expression.means, nil
+			return judge.means, nil
 		}
 	}
 	return workload.Progressing, nil

@@ -4,6 +4,8 @@ package object_test
 
 import (
 	"fmt"
+	"math"
+	goruntime "runtime"
 	"strings"
 	"testing"
 
@@ -99,7 +101,7 @@ func TestErrorOfAnExpressionIsInOurWords(t *testing.T) {
 		"int(metadata.name) == 1":     "it converts a value that cannot be converted",
 		"metadata.name + 1 == 'web1'": "it uses a value of another type than it expects",
 		"metadata.name" + strings.Repeat(".replace('', '"+strings.Repeat("x", 500)+"')", 3) + " == ''": tooExpensive,
-		"[1]" + strings.Repeat(".map(x, [x, x])", 60) + " == [2]":                                      tooExpensive,
+		"[1]" + strings.Repeat(".map(x, [x, x])", 40) + " == [2]":                                      tooExpensive,
 	} {
 		spec := named("web")
 		spec.Current = source
@@ -135,4 +137,29 @@ func TestWorkIsLimitedForAllObjectsTogether(t *testing.T) {
 	c.Expect(got.Message).To(HaveSuffix("it is too expensive: use fewer or smaller lists, or a simpler expression"))
 	c.objects = c.objects[:100]
 	c.Expect(c.measure(spec).Result).To(Equal(v1alpha1.MeasurementGood))
+}
+
+// An expression of which nearly nothing is evaluated costs its plan, once for all objects.
+func TestExpressionsArePlannedOnceForAllObjects(t *testing.T) {
+	spec := selected(nil)
+	unevaluated := " || (false && (" + strings.Repeat("[1].all(x,x)&&", 35) + "true))"
+	spec.Current, spec.Failed, spec.InProgress = "true"+unevaluated, "false"+unevaluated, "false"+unevaluated
+	garbage := func(objects int) uint64 {
+		c := open(t)
+		for n := range objects {
+			c.objects = append(c.objects, current(fmt.Sprintf("web-%03d", n)))
+		}
+		least := uint64(math.MaxUint64)
+		for range 3 {
+			var before, after goruntime.MemStats
+			goruntime.ReadMemStats(&before)
+			c.Expect(c.measure(spec).Result).To(Equal(v1alpha1.MeasurementGood))
+			goruntime.ReadMemStats(&after)
+			least = min(least, after.TotalAlloc-before.TotalAlloc)
+		}
+		return least
+	}
+	if perObject := (garbage(300) - garbage(100)) / 200; perObject > 50_000 {
+		t.Errorf("each object needs %d bytes", perObject)
+	}
 }

@@ -74,7 +74,10 @@ func (r *Reader) Measure(ctx context.Context, namespace string, c *Criteria, see
 	if err := mayBeJudged(kind.GroupVersionKind.GroupKind()); err != nil {
 		return health.Invalid(err.Error()), false
 	}
-	l := &look{Reader: r, Criteria: c, kind: kind.GroupVersionKind, allowance: condition.NewAllowance(evaluations)}
+	l := &look{Reader: r, Criteria: c, kind: kind.GroupVersionKind}
+	if l.judges, err = c.health.plan(condition.NewAllowance(evaluations)); err != nil {
+		return health.Invalid(err.Error()), false // the spec was checked with the same limits
+	}
 	if err := l.find(ctx, kind, namespace); err != nil {
 		return unread(kind.Resource.GroupResource(), err), false
 	}
@@ -86,11 +89,11 @@ type look struct {
 	*Reader
 	*Criteria
 
-	kind      schema.GroupVersionKind // the one that is served
-	allowance *condition.Allowance
-	total     int
-	in        map[workload.Phase][]string // names by phase
-	err       error                       // why the first of those that could not be judged could not
+	kind   schema.GroupVersionKind // the one that is served
+	judges judges                  // none: as kstatus judges
+	total  int
+	in     map[workload.Phase][]string // names by phase
+	err    error                       // why the first of those that could not be judged could not
 }
 
 func (l *look) find(ctx context.Context, kind *meta.RESTMapping, namespace string) error {
@@ -134,10 +137,10 @@ func (l *look) judge(ctx context.Context, raw json.RawMessage) error {
 }
 
 func (l *look) phase(ctx context.Context, object *unstructured.Unstructured) (workload.Phase, error) {
-	if l.health == nil {
+	if len(l.judges) == 0 {
 		return workload.Of(object).Phase, nil
 	}
-	return l.health.judge(ctx, object, l.allowance)
+	return l.judges.judge(ctx, object)
 }
 
 // unserved returns the outcome if a kind cannot be asked for. That is no problem of the
