@@ -130,6 +130,9 @@ func Read(v View, now time.Time) []environmentsv1.Release {
 		case was.HealthySince == nil:
 			r.Soaked.Duration = baked(entry, v.LastError, time.Time{})
 		}
+		if r.HealthySince == nil && r.Unhealthy == "" { // nobody there has confirmed it yet
+			r.RenewAfter = pauseAfter(r.Soaked.Duration)
+		}
 	}))
 }
 

@@ -201,6 +201,19 @@ func (w *watched) promotes(entries ...*fixture.EntryBuilder) {
 	w.Rollout.Status.History = view(entries...).Rollout.Status.History
 }
 
+// TestHealthThatNobodyHasConfirmedCountsForAWhile: the controller there may be away, while
+// others see that a HealthCheck is Healthy again.
+func TestHealthThatNobodyHasConfirmedCountsForAWhile(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.LastError = noon.Add(time.Minute)
+	read := environment.Read(w.View, noon.Add(2*time.Minute))
+	diff(t, &metav1.Duration{Duration: 10 * time.Minute}, read[0].RenewAfter)
+	if read[0].HealthySince != nil || read[0].Soaked.Duration != 0 {
+		t.Errorf("it is healthy since %v, for %v", read[0].HealthySince, read[0].Soaked)
+	}
+}
+
 func TestSoakIsTimeWithoutInterruption(t *testing.T) {
 	w := watch(entry("1.0.0").Baking(ten))
 	w.look(eleven)
