@@ -82,6 +82,7 @@ type options struct {
 	allNamespaces   bool
 	noOwnLogin      bool
 	labelSelector   string
+	namespaceMemory memory
 	eventsAddr      string
 	controllers     controllerList
 	leaseID         string
@@ -138,6 +139,7 @@ func (o *options) bindOwn(flags *flag.FlagSet) {
 	flags.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics over HTTP/2 as well.")
 	flags.Var(&o.controllers, "controllers", "The controllers to run, with commas between; -name leaves one out, * stands for all that are on by default: "+
 		strings.Join(controllers(), ", ")+".")
+	flags.Var(&o.namespaceMemory, namespaceMemory, "How many bytes of the caches the objects of one namespace may take, such as 8Mi; what does not fit cannot be read. 0 is no limit. The default is 8Mi with --no-cross-namespace-refs.")
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
 }
 
@@ -148,7 +150,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
 		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
-		o.completeQuarantines, o.completeLogins,
+		o.completeQuarantines, o.completeLogins, o.completeMemory,
 	} {
 		if err := step(flags); err != nil {
 			return err
@@ -250,7 +252,7 @@ func (o *options) manager(starts map[string]bool) ctrl.Options {
 func (o *options) caches(starts map[string]bool) ctrlcache.Options {
 	caches := ctrlcache.Options{DefaultTransform: ctrlcache.TransformStripManagedFields()}
 	if promotes(starts) {
-		caches = cache.Options(o.selector)
+		caches = cache.Options(cache.Setting{Rollouts: o.selector, NamespaceMemory: int(o.namespaceMemory)})
 	}
 	if caches.ByObject == nil {
 		caches.ByObject = map[client.Object]ctrlcache.ByObject{}

@@ -186,6 +186,24 @@ func TestRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 // row matches a row of the table of flags: name and default.
 var row = regexp.MustCompile("(?m)^\\| `--?([a-z0-9.-]+)` \\| `([^`]*)` \\|")
 
+// TestTenantsHaveTheirMemory: without tenants, a fleet may be in one namespace.
+func TestTenantsHaveTheirMemory(t *testing.T) {
+	for args, want := range map[string]memory{
+		"": 0, "--no-cross-namespace-refs": 8 << 20, "--no-cross-namespace-refs --namespace-memory=0": 0,
+		"--namespace-memory=16Mi": 16 << 20, "--no-cross-namespace-refs --namespace-memory=1M": 1_000_000,
+	} {
+		o, _, err := parse(t, "", strings.Fields(args)...)
+		if err != nil || o.namespaceMemory != want {
+			t.Errorf("%q: %v, %v, want %v", args, &o.namespaceMemory, err, &want)
+		}
+	}
+	for _, wrong := range []string{"much", "-1Mi", "4Gi"} {
+		if new(memory).Set(wrong) == nil {
+			t.Errorf("%s is accepted", wrong)
+		}
+	}
+}
+
 func TestEveryFlagIsInTheTableWithItsDefault(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
 	if err != nil {

@@ -9,29 +9,51 @@ import (
 	"slices"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// mostKept returns how many bytes of texts a cache keeps of an object. The status of a
-// Rollout stays below 200 KiB, and the object contains user input in addition. Objects of
-// all other kinds have some kilobytes. The API server accepts 1.5 MiB for each object,
-// and a tenant can create hundreds of them.
+// mostKept returns how many bytes a cache keeps of an object: its texts, lists and maps. The
+// API server accepts 1.5 MiB for each object, and a tenant can create hundreds of them. The
+// status of a Rollout is below 200 KiB of JSON, which take up to three times as much, and
+// that of an Environment is below 128 KiB. Objects of all other kinds have some kilobytes;
+// a schedule has up to 200 rules.
 func mostKept(o client.Object) int {
-	if _, ok := o.(*v1alpha1.Rollout); ok {
-		return 384 << 10
+	switch o.(type) {
+	case *v1alpha1.Rollout:
+		return 640 << 10
+	case *environmentsv1.Environment:
+		return 256 << 10
+	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
+		return 96 << 10
+	case *v1alpha1.RolloutGate, *sourcev1.OCIRepository, *imagev1.ImagePolicy, *imagev1.ImageRepository:
+		return 16 << 10
+	case *kustomizev1.Kustomization, *helmv2.HelmRelease: // they may name hundreds of objects
+		return 64 << 10
+	default:
+		return 32 << 10
 	}
-	return 128 << 10
 }
 
-// packBounded packs an object. While it is too large, it shrinks it and packs it again.
-func (t *trimmer) packBounded(o client.Object) {
-	size := t.pack(o) + sizeOfValues(o)
+// packBounded packs an object, and returns its size. While it is too large, it shrinks it
+// and packs it again.
+func (t *trimmer) packBounded(o client.Object) int {
+	size := t.sizeOf(o)
 	for size > mostKept(o) && shrink(o, size) {
-		size = t.pack(o) + sizeOfValues(o)
+		size = t.sizeOf(o)
 	}
+	return size
+}
+
+// sizeOf packs an object, and returns how many bytes it takes.
+func (t *trimmer) sizeOf(o client.Object) int {
+	return t.pack(o) + structure(reflect.ValueOf(o)) + sizeOfValues(o)
 }
 
 // sizeOfValues returns how many bytes the values of a HelmRelease need. They are no
@@ -47,8 +69,8 @@ func sizeOfValues(o client.Object) int {
 // Limits for an object that is too large. They keep enough of it to find the objects that
 // it concerns, and far less than a cache may keep.
 const (
-	longestKept  = 1 << 10 // bytes of a text
-	mostElements = 64      // elements of a list or a map
+	longestKept  = 512 // bytes of a text
+	mostElements = 32  // elements of a list or a map
 	fewElements  = 4
 )
 
@@ -62,7 +84,7 @@ func shrink(o client.Object, size int) bool {
 	cut := cutter{most: most}
 	cut.value(reflect.ValueOf(o))
 	if unreadable.Of(o) == nil {
-		unreadable.Mark(o, fmt.Sprintf("%d KiB of it would have to be kept in memory, and at most %d are; it has long texts, or many of them",
+		unreadable.Mark(o, fmt.Sprintf("%d KiB of it would have to be kept in memory, and at most %d are; it has long texts or lists",
 			size>>10, mostKept(o)>>10))
 	}
 	return cut.found

@@ -59,7 +59,7 @@ func TestObjectThatIsTooLargeIsKeptInPart(t *testing.T) {
 				g.Expect(err).NotTo(HaveOccurred())
 				g.Expect(object.GetName()).To(Equal("laden"))
 				g.Expect(unreadable.Of(object)).To(MatchError(MatchRegexp(
-					`^\w+ shop-prod/laden cannot be read: \d+ KiB of it would have to be kept in memory, and at most (128|384) are; it has long texts, or many of them: `)))
+					`^\w+ shop-prod/laden cannot be read: \d+ KiB of it would have to be kept in memory, and at most (16|32|64|640) are; it has long texts or lists: `)))
 				g.Expect(new(words).pack(object.DeepCopyObject().(client.Object))).To(BeNumerically("<", 64<<10))
 			}
 		})

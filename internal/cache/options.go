@@ -7,8 +7,10 @@ package cache
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
+	"sync"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -31,30 +33,50 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
+// Setting is what a cache contains.
+type Setting struct {
+	// Rollouts selects those that the cache contains; nil selects all.
+	Rollouts labels.Selector
+	// NamespaceMemory is how many bytes the objects of a namespace may take together. Those
+	// that do not fit are kept in part, and cannot be read. Zero is no limit.
+	NamespaceMemory int
+}
+
 // Options returns the options of a cache that keeps only the fields that the reconcilers
 // read. Of Flux's objects it keeps the few fields that contain the offered releases, the
 // version in the spec and the applied version. Of managedFields it keeps the entries of
 // this controller on targets. Where another field matters, the reconcilers read the
-// object from the API server. The cache contains the Rollouts that the selector matches;
-// nil matches all.
+// object from the API server.
 //
 // Never write a whole object from such a cache back.
-func Options(rollouts labels.Selector) ctrlcache.Options {
-	t := new(trimmer)
+func Options(of Setting) ctrlcache.Options {
+	t := newTrimmer(of.NamespaceMemory)
 	return ctrlcache.Options{
 		DefaultTransform: t.trim,
-		ByObject:         map[client.Object]ctrlcache.ByObject{&v1alpha1.Rollout{}: {Label: rollouts}},
+		ByObject:         map[client.Object]ctrlcache.ByObject{&v1alpha1.Rollout{}: {Label: of.Rollouts}},
 		NewInformer:      t.newInformer,
 	}
 }
 
 // trimmer makes objects small before they enter a cache.
-type trimmer struct{ words }
+type trimmer struct {
+	words
+	budget budget
+
+	mu    sync.Mutex
+	lists map[reflect.Type]*relister
+}
+
+func newTrimmer(ofNamespace int) *trimmer {
+	t := &trimmer{budget: budget{most: ofNamespace}, lists: map[reflect.Type]*relister{}}
+	t.budget.again = t.again
+	return t
+}
 
 func (t *trimmer) trim(o any) (any, error) {
 	if o, ok := o.(client.Object); ok {
 		trim(o)
-		t.packBounded(o)
+		t.admit(o, t.packBounded(o))
 		t.share(o)
 		t.packPointers(o)
 	}

@@ -38,7 +38,12 @@ func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Obj
 			ListWithContextFunc: t.paged(all), WatchFuncWithContext: all.WatchWithContext,
 		}, withoutStreams{})
 	}
-	return toolscache.NewSharedIndexInformer(from, example, resync, indexers)
+	if t.budget.most == 0 {
+		return toolscache.NewSharedIndexInformer(from, example, resync, indexers)
+	}
+	informer := toolscache.NewSharedIndexInformer(t.listed(from, example), example, resync, indexers)
+	t.budget.follow(informer)
+	return informer
 }
 
 // withoutStreams is a client that does not start a watch with all existing objects.

@@ -28,13 +28,17 @@ import (
 // their own object unreadable.
 const Annotation = "unreadable.rollout.kuberik.com/cause"
 
-// Mark makes every read of an object from a cache return an error with this cause.
-func Mark(object client.Object, cause string) {
+// Mark makes every read of an object from a cache return an error with this cause, which a
+// correction of the object removes.
+func Mark(object client.Object, cause string) { MarkWith(object, cause, "correct that field") }
+
+// MarkWith is [Mark] with another remedy.
+func MarkWith(object client.Object, cause, remedy string) {
 	annotations := maps.Clone(object.GetAnnotations())
 	if annotations == nil {
 		annotations = map[string]string{}
 	}
-	annotations[Annotation] = truncate.Text(cause, longestCause)
+	annotations[Annotation] = truncate.Text(cause, longestCause) + ": " + remedy
 	object.SetAnnotations(annotations)
 }
 
@@ -43,12 +47,12 @@ func Mark(object client.Object, cause string) {
 type Error struct {
 	// Object is the kind, and the namespace and name of the object.
 	Object string
-	// Cause is the message of the decoder, shortened.
+	// Cause is the message of the decoder, shortened, and what to do.
 	Cause string
 }
 
 func (e *Error) Error() string {
-	return fmt.Sprintf("%s cannot be read: %s: correct that field", e.Object, e.Cause)
+	return fmt.Sprintf("%s cannot be read: %s", e.Object, e.Cause)
 }
 
 // Because returns the Error in err, or nil if err is not about an object that cannot be

@@ -73,7 +73,7 @@ var (
 	// stored is an object as the API server returns it.
 	stored = view{"stored", func(o any) (any, error) { return o, nil }}
 	// cached is what the controller's cache keeps of an object.
-	cached = view{"cached", cache.Options(nil).DefaultTransform}
+	cached = view{"cached", cache.Options(cache.Setting{}).DefaultTransform}
 )
 
 // remembering is a client whose writes a memory knows of, and which answers from it.

@@ -58,7 +58,7 @@ func (s *testEnv) play(t *testing.T) {
 // playShard runs the instance for the Rollouts that a selector selects.
 func (s *testEnv) playShard(t *testing.T, events *fixture.Events, selector labels.Selector) {
 	t.Helper()
-	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(selector))
+	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(cache.Setting{Rollouts: selector}))
 	own, err := shard.New(mgr, ctrlcache.New, selector, map[string]ctrlcache.Config{s.Namespace: {}})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(gather.Index(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())

@@ -176,7 +176,7 @@ func (s *shop) read() {
 func (s *shop) newController(user *rest.Config) ctrl.Manager {
 	user = rest.CopyConfig(user)
 	user.Wrap(s.requests.Wrap)
-	mgr := s.NewManager(user, env.Scheme(), cache.Options(nil))
+	mgr := s.NewManager(user, env.Scheme(), cache.Options(cache.Setting{}))
 	s.reconciler = &Reconciler{Client: mgr.GetClient(), Now: time.Now}
 	s.Expect(s.reconciler.SetupWithManager(s.Ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
 	return mgr

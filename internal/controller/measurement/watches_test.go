@@ -27,7 +27,7 @@ func (s *testEnv) running() { s.runningShard(nil) }
 // runningShard is running for the objects that a selector selects; nil selects all.
 func (s *testEnv) runningShard(selector labels.Selector) {
 	s.stop()
-	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(selector))
+	mgr := s.NewManager(testPlane.RESTConfig(), env.Scheme(), cache.Options(cache.Setting{Rollouts: selector}))
 	own, err := shard.New(mgr, ctrlcache.New, selector, map[string]ctrlcache.Config{s.Namespace: {}})
 	s.Expect(err).NotTo(HaveOccurred())
 	s.reconciler = s.newReconciler(mgr.GetClient())

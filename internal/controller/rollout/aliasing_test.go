@@ -67,7 +67,7 @@ func (s *testEnv) fluxSays(name string, conditions ...metav1.Condition) {
 // cachedClient returns a client that reads from the same caches as in production.
 func (s *testEnv) cachedClient(t *testing.T) client.Client {
 	t.Helper()
-	options := cache.Options(nil)
+	options := cache.Options(cache.Setting{})
 	options.DefaultNamespaces = map[string]ctrlcache.Config{s.Namespace: {}}
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
 		Scheme: env.Scheme(), Cache: options, NewCache: fieldindex.NewCache(ctrlcache.New), Metrics: metricsserver.Options{BindAddress: "0"},

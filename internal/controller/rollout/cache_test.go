@@ -26,7 +26,7 @@ func TestCacheIsFilledPageByPage(t *testing.T) {
 		s.Add(fixture.MakeHealthCheck(fmt.Sprintf("check-%d", i)).Obj())
 	}
 
-	requests, user, options := &fixture.Requests{}, testPlane.RESTConfig(), cache.Options(nil)
+	requests, user, options := &fixture.Requests{}, testPlane.RESTConfig(), cache.Options(cache.Setting{})
 	user.Wrap(requests.Wrap)
 	options.Scheme, options.DefaultNamespaces = env.Scheme(), map[string]ctrlcache.Config{s.Namespace: {}}
 	cached, err := ctrlcache.New(user, options)

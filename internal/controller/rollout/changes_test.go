@@ -57,7 +57,7 @@ func TestUnreadFieldsOfFluxWakeNobody(t *testing.T) {
 				into *client.Object
 				of   client.Object
 			}{{&e.ObjectOld, before}, {&e.ObjectNew, after}} {
-				kept, err := cache.Options(nil).DefaultTransform(side.of)
+				kept, err := cache.Options(cache.Setting{}).DefaultTransform(side.of)
 				g.Expect(err).NotTo(HaveOccurred())
 				*side.into = kept.(client.Object)
 			}

@@ -96,7 +96,7 @@ func (s *testEnv) inputOf(from client.Reader, key client.ObjectKey, noCrossNames
 // trimmed returns what a cache keeps of an object, without its kind.
 func trimmed[T client.Object](s *testEnv, o T) T {
 	kept := o.DeepCopyObject().(T)
-	_, err := cache.Options(nil).DefaultTransform(kept)
+	_, err := cache.Options(cache.Setting{}).DefaultTransform(kept)
 	s.Expect(err).NotTo(HaveOccurred())
 	kept.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(""))
 	return kept
@@ -117,7 +117,7 @@ func trimmedAll[T any, P interface {
 func (s *testEnv) cachedEverywhere(t *testing.T) client.Client {
 	t.Helper()
 	mgr, err := ctrl.NewManager(testPlane.RESTConfig(), ctrl.Options{
-		Scheme: env.Scheme(), Cache: cache.Options(nil), NewCache: fieldindex.NewCache(ctrlcache.New),
+		Scheme: env.Scheme(), Cache: cache.Options(cache.Setting{}), NewCache: fieldindex.NewCache(ctrlcache.New),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	s.Expect(err).NotTo(HaveOccurred())

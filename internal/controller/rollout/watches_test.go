@@ -51,7 +51,7 @@ func (s *testEnv) playShard(t *testing.T, user *rest.Config, events *fixture.Eve
 func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events, selector labels.Selector) (ctrl.Manager, *Reconciler) {
 	t.Helper()
 	s.unread = &unreadable.Objects{Report: announce.Unreadable(s.Log.Logger(), events)}
-	mgr := s.NewManager(user, env.Scheme(), cache.Options(selector), func(o *ctrl.Options) {
+	mgr := s.NewManager(user, env.Scheme(), cache.Options(cache.Setting{Rollouts: selector}), func(o *ctrl.Options) {
 		o.NewCache, o.NewClient = fieldindex.NewCache(s.unread.NewCache), unreadable.NewClient
 	})
 	s.Expect(mgr.Add(s.unread)).To(Succeed())

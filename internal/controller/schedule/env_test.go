@@ -47,7 +47,7 @@ func open(t *testing.T, objects ...client.Object) *testEnv {
 // production.
 func (s *testEnv) play(t *testing.T, user *rest.Config, now func() time.Time) {
 	t.Helper()
-	mgr := s.NewManager(user, env.Scheme(), cache.Options(nil))
+	mgr := s.NewManager(user, env.Scheme(), cache.Options(cache.Setting{}))
 	s.Expect(IndexGatesByOwner(s.Ctx, mgr.GetFieldIndexer())).To(Succeed())
 	for _, cluster := range []bool{false, true} {
 		r := &Reconciler{Client: mgr.GetClient(), Events: s.Events, Now: now, Cluster: cluster}

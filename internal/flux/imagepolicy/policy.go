@@ -112,7 +112,7 @@ func failed(offer *Offer, key types.NamespacedName, err error) error {
 // because returns what is wrong with an object that cannot be decoded.
 func because(err error) string {
 	if object := unreadable.Because(err); object != nil {
-		return ": " + object.Cause + ": correct that field"
+		return ": " + object.Cause
 	}
 	return ""
 }

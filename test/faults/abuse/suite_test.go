@@ -63,7 +63,7 @@ func TestMain(m *testing.M) {
 		Options:    controlplane.Options{Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CoordinationCRDs()}},
 		Components: scenario.Coordinators,
 		Args: slices.Concat([]string{
-			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL,
+			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL, "--namespace-memory=8Mi",
 		}, scenario.CoordinatorArgs, asked.flags(), scenario.ReportFlags("staging")),
 		Env:     []string{fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), "DOCKER_CONFIG=" + login},
 		Objects: []client.Object{keys.Secret(scenario.Namespace)},
