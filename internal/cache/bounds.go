@@ -31,7 +31,7 @@ func mostKept(o client.Object) int {
 	case *environmentsv1.Environment:
 		return 256 << 10
 	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
-		return 96 << 10
+		return 128 << 10
 	case *v1alpha1.RolloutGate, *sourcev1.OCIRepository, *imagev1.ImagePolicy, *imagev1.ImageRepository:
 		return 16 << 10
 	case *kustomizev1.Kustomization, *helmv2.HelmRelease: // they may name hundreds of objects

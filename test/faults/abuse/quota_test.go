@@ -64,7 +64,9 @@ func TestNamespaceAtItsQuota(t *testing.T) {
 		for i := range of.count * times {
 			name := fmt.Sprintf("filled-%d-%d", kind, i)
 			// Each object has other texts: those that are the same are kept once.
-			text := func(prefix string) map[string]string { return texts(prefix+strings.ReplaceAll(name, "-", "."), of.kib/2, 1900) }
+			text := func(prefix string) map[string]string {
+				return texts(prefix+strings.ReplaceAll(name, "-", "."), of.kib/2, 1900)
+			}
 			a.makes(of.make(a, name, text))
 			made++
 		}
