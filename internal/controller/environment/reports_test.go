@@ -239,7 +239,7 @@ func (s *clusters) publishes(environment string, releases []environmentsv1.Relea
 		Sequence: fixture.Noon.Unix(), Created: metav1.NewTime(fixture.Noon), Releases: releases,
 	}, key)
 	s.Expect(err).NotTo(HaveOccurred())
-	reader, err := registry.NewReader(s.WithWatch, s.WithWatch)
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, fixture.Loopback())
 	s.Expect(err).NotTo(HaveOccurred())
 	place := registry.Place{Repository: s.host + "/promotions/staging", Tag: report.Tag(s.Namespace, environment), Insecure: true, Namespace: s.Namespace}
 	_, err = registry.NewReports(reader).Push(s.Ctx, place, envelope, "")
