@@ -142,7 +142,7 @@ var unseen = map[string][]string{
 		"prepare a cache of all Rollouts: …",
 		"set up the watch on StatefulSets: …",
 	},
-	"it is the end of a message that is on the page": {": …: correct that field", ": correct the login, or let it read this repository; see spec.backend.secret"},
+	"it is the end of a message that is on the page": {": correct the login, or let it read this repository; see spec.backend.secret"},
 	"the log says it, and the same is tried again": {
 		"too many kinds were asked for that the API server does not serve",
 		"confirm the health: …",

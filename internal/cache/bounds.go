@@ -14,6 +14,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -27,6 +28,8 @@ import (
 func mostKept(o client.Object) int {
 	switch o.(type) {
 	case *v1alpha1.Rollout:
+		return 640 << 10
+	case *coordinationv1.DeploymentCoordination: // it names each of its Deployments twice
 		return 640 << 10
 	case *environmentsv1.Environment:
 		return 256 << 10

@@ -13,8 +13,10 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -80,6 +82,22 @@ func TestObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(unreadable.Of(rollout)).To(Succeed())
 	g.Expect(rollout.Status.Conditions[0].Message).To(HaveLen(200 << 10))
+}
+
+// TestLargeGroupIsNotCut covers a coordination of a thousand Deployments.
+func TestLargeGroupIsNotCut(t *testing.T) {
+	g, group := NewWithT(t), &coordinationv1.DeploymentCoordination{}
+	group.Namespace, group.Name = "shop", "all"
+	for i := range 1_000 {
+		name := fmt.Sprintf("shop/deployment-with-a-long-name-%d", i)
+		group.Status.Deployments = append(group.Status.Deployments, name)
+		group.Status.DeploymentStates = append(group.Status.DeploymentStates, coordinationv1.DeploymentState{
+			Name: name, UID: types.UID(fmt.Sprintf("%036d", i)), LastRolloutStarted: &metav1.Time{}, LastRolloutFinished: &metav1.Time{},
+		})
+	}
+	_, err := new(trimmer).trim(group)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(unreadable.Of(group)).To(Succeed())
 }
 
 // TestNamespaceIsNotCutForItsAnnotations matters because nothing reads these

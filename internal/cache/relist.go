@@ -4,7 +4,6 @@ package cache
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -80,9 +79,8 @@ func (r *relister) WatchWithContext(ctx context.Context, options metav1.ListOpti
 		return nil, apierrors.NewResourceExpired("the objects are listed again")
 	}
 	opened, err := r.ListerWatcherWithContext.WatchWithContext(ctx, options)
-	if err != nil {
-		return nil, fmt.Errorf("watch: %w", err)
+	if err == nil {
+		r.watch = opened
 	}
-	r.watch = opened
-	return opened, nil
+	return opened, err //nolint:wrapcheck // informers ask what error it is
 }
