@@ -6,10 +6,12 @@
 package jsonlist
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -17,56 +19,88 @@ import (
 // errNoList means that the input is JSON, but not a list of the Kubernetes API.
 var errNoList = errors.New("the answer is no list")
 
+// large is the size of an item whose memory is not used again for the next.
+const large = 64 << 10
+
 // Each calls do for each item of a list, in order. It returns the list's metadata after
 // the end of the list. do may use the item until it returns. Each stops at an error of
 // do, or if the list is incomplete.
 func Each(list io.Reader, do func(item json.RawMessage) error) (metav1.ListMeta, error) {
-	var metadata metav1.ListMeta
-	decoder := json.NewDecoder(list)
-	err := expect(decoder, json.Delim('{'))
-	for err == nil && decoder.More() {
-		err = member(decoder, &metadata, do)
+	r := reader{from: list, decoder: json.NewDecoder(list)}
+	err := r.expect(json.Delim('{'))
+	for err == nil && r.decoder.More() {
+		err = r.member(do)
 	}
 	if err == nil {
-		err = expect(decoder, json.Delim('}'))
+		err = r.expect(json.Delim('}'))
 	}
 	if err != nil {
 		return metav1.ListMeta{}, fmt.Errorf("read a list: %w", err)
 	}
-	return metadata, nil
+	return r.metadata, nil
 }
 
-func member(decoder *json.Decoder, metadata *metav1.ListMeta, do func(json.RawMessage) error) error {
-	name, err := decoder.Token()
+// reader reads a list.
+type reader struct {
+	from     io.Reader
+	decoder  *json.Decoder
+	metadata metav1.ListMeta
+}
+
+func (r *reader) member(do func(json.RawMessage) error) error {
+	name, err := r.decoder.Token()
 	switch {
 	case err != nil:
 		return err //nolint:wrapcheck // Each says what was read
 	case name == "metadata":
-		return decoder.Decode(metadata) //nolint:wrapcheck // likewise
+		return r.decoder.Decode(&r.metadata) //nolint:wrapcheck // likewise
 	case name == "items":
-		return items(decoder, do)
+		return r.items(do)
 	}
-	return decoder.Decode(new(json.RawMessage)) //nolint:wrapcheck // likewise
+	return r.decoder.Decode(new(json.RawMessage)) //nolint:wrapcheck // likewise
 }
 
-func items(decoder *json.Decoder, do func(json.RawMessage) error) error {
-	if err := expect(decoder, json.Delim('[')); err != nil {
+func (r *reader) items(do func(json.RawMessage) error) error {
+	if err := r.expect(json.Delim('[')); err != nil {
 		return err
 	}
 	var item json.RawMessage
-	for decoder.More() {
-		if err := decoder.Decode(&item); err != nil {
+	for r.decoder.More() {
+		if err := r.decoder.Decode(&item); err != nil {
 			return err //nolint:wrapcheck // Each says what was read
 		}
 		if err := do(item); err != nil {
 			return err
 		}
+		if cap(item) > large {
+			item = nil
+			if err := r.renew(); err != nil {
+				return err
+			}
+		}
 	}
-	return expect(decoder, json.Delim(']'))
+	return r.expect(json.Delim(']'))
 }
 
-func expect(decoder *json.Decoder, delimiter json.Delim) error {
-	token, err := decoder.Token()
+// renew goes on with a new decoder, because a decoder keeps the memory of the largest
+// item. The new one has to read the beginning of a list first.
+func (r *reader) renew() error {
+	ahead, err := io.ReadAll(r.decoder.Buffered())
+	if err != nil {
+		return err //nolint:wrapcheck // Each says what was read
+	}
+	r.from = io.MultiReader(strings.NewReader(`{"items":[0`), bytes.NewReader(ahead), r.from)
+	r.decoder = json.NewDecoder(r.from)
+	for range 4 {
+		if _, err := r.decoder.Token(); err != nil {
+			return err //nolint:wrapcheck // likewise
+		}
+	}
+	return nil
+}
+
+func (r *reader) expect(delimiter json.Delim) error {
+	token, err := r.decoder.Token()
 	if err != nil {
 		return err //nolint:wrapcheck // Each says what was read
 	}

@@ -75,12 +75,6 @@ func TestOneItemIsInMemory(t *testing.T) {
 		parts = append(parts, strings.NewReader(","), strings.NewReader(item))
 	}
 	parts = append(parts, strings.NewReader(`]}`))
-	inUse := func() uint64 {
-		runtime.GC()
-		var stats runtime.MemStats
-		runtime.ReadMemStats(&stats)
-		return stats.HeapAlloc
-	}
 	before, seen := inUse(), 0
 	_, err := jsonlist.Each(io.MultiReader(parts...), func(raw json.RawMessage) error {
 		if seen++; seen%50 != 0 {
@@ -94,4 +88,37 @@ func TestOneItemIsInMemory(t *testing.T) {
 	if err != nil || seen != items {
 		t.Errorf("%d items: %v", seen, err)
 	}
+}
+
+// TestMemoryOfALargeItemIsNotKept: many lists are read at the same time, each of which may
+// have had one large item.
+func TestMemoryOfALargeItemIsNotKept(t *testing.T) {
+	const size, most = 8 << 20, 1 << 20
+	list := io.MultiReader(strings.NewReader(`{"items":[{"spec":"`+strings.Repeat("x", size)+`"}`),
+		strings.NewReader(`, {"a":[1,{}]},{"b":"]"}],"metadata":{"continue":"more"}}`))
+	var small []string
+	before, after := inUse(), uint64(0)
+	metadata, err := jsonlist.Each(list, func(item json.RawMessage) error {
+		if len(item) < size {
+			small = append(small, string(item))
+			after = inUse()
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{`{"a":[1,{}]}`, `{"b":"]"}`}, small); diff != "" || metadata.Continue != "more" {
+		t.Errorf("metadata %v, small items (-want +got):\n%s", metadata, diff)
+	}
+	if after > before+most {
+		t.Errorf("%d KiB are in use after the large item, %d before", after>>10, before>>10)
+	}
+}
+
+func inUse() uint64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
 }
