@@ -61,8 +61,13 @@ func (r *reader) member(do func(json.RawMessage) error) error {
 }
 
 func (r *reader) items(do func(json.RawMessage) error) error {
-	if err := r.expect(json.Delim('[')); err != nil {
-		return err
+	switch token, err := r.decoder.Token(); {
+	case err != nil:
+		return err //nolint:wrapcheck // Each says what was read
+	case token == nil: // an empty list of metadata
+		return nil
+	case token != json.Delim('['):
+		return errNoList
 	}
 	var item json.RawMessage
 	for r.decoder.More() {

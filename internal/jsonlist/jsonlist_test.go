@@ -40,6 +40,19 @@ func TestItemsOfAListComeInTheirOrder(t *testing.T) {
 	}
 }
 
+// TestListMayHaveNoItems: the API server writes null for an empty list of metadata.
+func TestListMayHaveNoItems(t *testing.T) {
+	for _, items := range []string{"null", "[]"} {
+		metadata, err := jsonlist.Each(strings.NewReader(`{"items":`+items+`,"metadata":{"resourceVersion":"7"}}`), func(json.RawMessage) error {
+			t.Errorf("%s has an item", items)
+			return nil
+		})
+		if err != nil || metadata.ResourceVersion != "7" {
+			t.Errorf("%s: %v, %v", items, metadata, err)
+		}
+	}
+}
+
 func TestInvalidListIsAnError(t *testing.T) {
 	for name, list := range map[string]string{
 		"nothing": "", "another type": `[]`, "items that are no list": `{"items":{}}`, "no JSON": "<html>",
