@@ -19,10 +19,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/job"
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 	"github.com/fluxrollouts/rollout-controller/internal/health/object"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 )
 
 // protectedFor is how long the addresses of the API server are kept, which no request of a

@@ -28,7 +28,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 

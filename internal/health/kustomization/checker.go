@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -21,7 +20,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
@@ -38,13 +37,13 @@ type Checker struct {
 	NoCrossNamespaceRefs bool
 
 	kinds live.Kinds
-	large sync.Mutex // locked while a large object is decoded
 }
 
 // Objects reads objects of any kind, as JSON: only little of each is needed.
 type Objects interface {
-	// Get returns an object. If it does not exist, the error is NotFound.
-	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error)
+	// Get calls do with an object, and returns its error. If the object does not exist, the
+	// error is NotFound. do must not read other objects.
+	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName, do func(json.RawMessage) error) error
 	// Select calls do for each object of a kind and namespace that a selector selects, and
 	// for no more after an error of do. It asks for a page of objects at a time.
 	Select(ctx context.Context, kind *meta.RESTMapping, namespace string, selector labels.Selector, page int64, do func(json.RawMessage) error) error
@@ -96,15 +95,14 @@ func (c *Checker) reference(check *v1alpha1.HealthCheck) (Subject, error) {
 }
 
 func (c *Checker) source(ctx context.Context, subject Subject) (source, error) {
-	raw, err := c.Objects.Get(ctx, subject.mapping(), subject.NamespacedName)
-	if err != nil {
-		return source{}, err //nolint:wrapcheck // the caller asks what error it is
-	}
-	s, err := decode(subject, raw)
-	if err != nil {
-		return source{}, fmt.Errorf("%w: %w", errUndecodable, err)
-	}
-	return s, nil
+	var s source
+	err := c.Objects.Get(ctx, subject.mapping(), subject.NamespacedName, func(raw json.RawMessage) (err error) {
+		if s, err = decode(subject, raw); err != nil {
+			err = fmt.Errorf("%w: %w", errUndecodable, err)
+		}
+		return err
+	})
+	return s, err //nolint:wrapcheck // the caller asks what error it is
 }
 
 // inventory looks at the objects that Flux has applied in this cluster.

@@ -169,13 +169,17 @@ func mapper() apimeta.RESTMapper {
 // stored reads objects with a client.
 type stored struct{ client.Reader }
 
-func (s stored) Get(ctx context.Context, kind *apimeta.RESTMapping, key types.NamespacedName) (json.RawMessage, error) {
+func (s stored) Get(ctx context.Context, kind *apimeta.RESTMapping, key types.NamespacedName, do func(json.RawMessage) error) error {
 	object := &unstructured.Unstructured{}
 	object.SetGroupVersionKind(kind.GroupVersionKind)
 	if err := s.Reader.Get(ctx, key, object); err != nil {
-		return nil, err
+		return err
 	}
-	return json.Marshal(object)
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return do(raw)
 }
 
 func (s stored) Select(ctx context.Context, kind *apimeta.RESTMapping, namespace string, selector labels.Selector, _ int64, do func(json.RawMessage) error) error {

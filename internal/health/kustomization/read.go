@@ -18,7 +18,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 )
 
 // listFrom is the number of objects of a kind and namespace from which one list is
@@ -27,10 +27,6 @@ const listFrom = 4
 
 // perPage is how many objects of an inventory one list asks for.
 const perPage = 500
-
-// manyBytes is the size of JSON from which objects are decoded one after the other:
-// decoding takes ten times as much memory, and there are many workers.
-const manyBytes = 64 << 10
 
 // errUndecodable means that the schema allows a value of the object that Go cannot
 // decode.
@@ -94,10 +90,9 @@ func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) 
 		}
 	}
 	for _, name := range g.names {
-		object, err := r.Objects.Get(ctx, kind, types.NamespacedName{Namespace: g.namespace, Name: name})
-		if err == nil {
-			err = r.look(object, g, found)
-		}
+		err := r.Objects.Get(ctx, kind, types.NamespacedName{Namespace: g.namespace, Name: name}, func(object json.RawMessage) error {
+			return r.look(object, g, found)
+		})
 		if client.IgnoreNotFound(err) != nil {
 			return found, err
 		}
@@ -115,10 +110,6 @@ func (r *reading) list(ctx context.Context, g group, kind *meta.RESTMapping, fou
 // look stores the state of an object that is asked for and was applied by the
 // subject, and nothing else of the object.
 func (r *reading) look(raw json.RawMessage, g group, found map[string]observation) error {
-	if len(raw) > manyBytes {
-		r.large.Lock()
-		defer r.large.Unlock()
-	}
 	object := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(raw, &object.Object); err != nil {
 		return fmt.Errorf("%w: %w", errUndecodable, err)

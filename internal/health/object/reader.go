@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,10 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
@@ -29,8 +29,6 @@ const (
 	perPage = 100
 	// mostObjects is how many objects one measurement looks at.
 	mostObjects = 1000
-	// manyBytes is the size of JSON from which objects are decoded one after the other.
-	manyBytes = 64 << 10
 )
 
 var (
@@ -40,8 +38,9 @@ var (
 
 // Objects reads objects of any kind, as JSON; [live.Objects] implements it.
 type Objects interface {
-	// Get returns an object. If it does not exist, the error is NotFound.
-	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName) (json.RawMessage, error)
+	// Get calls do with an object, and returns its error. If the object does not exist, the
+	// error is NotFound. do must not read other objects.
+	Get(ctx context.Context, kind *meta.RESTMapping, key types.NamespacedName, do func(json.RawMessage) error) error
 	// Select calls do for each object of a kind and namespace that a selector selects. It
 	// asks for a page of objects at a time, until do returns an error.
 	Select(ctx context.Context, kind *meta.RESTMapping, namespace string, selector labels.Selector, page int64,
@@ -58,7 +57,6 @@ type Reader struct {
 	Now func() time.Time
 
 	kinds live.Kinds
-	large sync.Mutex // locked while a large object is judged
 }
 
 // Measure judges the objects of a namespace, and reports whether there are as many as there
@@ -101,24 +99,14 @@ func (l *look) find(ctx context.Context, kind *meta.RESTMapping, namespace strin
 	if l.selector != nil {
 		return l.Objects.Select(ctx, kind, namespace, l.selector, perPage, do) //nolint:wrapcheck // unread asks what error it is
 	}
-	raw, err := l.Objects.Get(ctx, kind, types.NamespacedName{Namespace: namespace, Name: l.name})
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return err //nolint:wrapcheck // likewise
-	}
-	return do(raw)
+	err := l.Objects.Get(ctx, kind, types.NamespacedName{Namespace: namespace, Name: l.name}, do)
+	return client.IgnoreNotFound(err) //nolint:wrapcheck // likewise
 }
 
 // judge records the phase of an object, and nothing else of it.
 func (l *look) judge(ctx context.Context, raw json.RawMessage) error {
 	if l.total++; l.total > mostObjects {
 		return errTooMany
-	}
-	if len(raw) > manyBytes {
-		l.large.Lock()
-		defer l.large.Unlock()
 	}
 	object := &unstructured.Unstructured{}
 	if err := utiljson.Unmarshal(raw, &object.Object); err != nil {

@@ -28,8 +28,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
 	"github.com/fluxrollouts/rollout-controller/internal/health/object"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 )
 
 // cluster answers as an API server does, with pages.

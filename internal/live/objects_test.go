@@ -3,11 +3,17 @@
 package live_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -17,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/fluxrollouts/rollout-controller/internal/health/live"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 )
 
 func mappingOf(group, resource, kind string, scope apimeta.RESTScope) *apimeta.RESTMapping {
@@ -41,7 +47,7 @@ func serve(t *testing.T, answer http.HandlerFunc) (objects *live.Objects, asked 
 		answer(w, r)
 	}))
 	t.Cleanup(server.Close)
-	objects, err := live.NewObjects(&rest.Config{Host: server.URL}, server.Client())
+	objects, err := live.NewObjects(&rest.Config{Host: server.URL, QPS: -1}, server.Client())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,12 +64,16 @@ func TestObjectsAreAskedForWhereTheyAre(t *testing.T) {
 		{pods, types.NamespacedName{Namespace: "shop", Name: "web"}},
 		{nodes, types.NamespacedName{Name: "one"}},
 	} {
-		got, err := objects.Get(t.Context(), tt.kind, tt.key)
-		if err != nil || string(got) != `{"kind":"Any"}` {
+		got := ""
+		err := objects.Get(t.Context(), tt.kind, tt.key, func(raw json.RawMessage) error {
+			got = string(raw)
+			return nil
+		})
+		if err != nil || got != `{"kind":"Any"}` {
 			t.Errorf("%s: %s, %v", tt.key, got, err)
 		}
 	}
-	if _, err := objects.Get(t.Context(), jobs, types.NamespacedName{Name: "load"}); !apierrors.IsNotFound(err) {
+	if err := objects.Get(t.Context(), jobs, types.NamespacedName{Name: "load"}, nil); !apierrors.IsNotFound(err) {
 		t.Errorf("an object without the namespace that it must have: %v", err)
 	}
 	want := []string{"/apis/batch/v1/namespaces/shop/jobs/load", "/api/v1/namespaces/shop/pods/web", "/api/v1/nodes/one"}
@@ -77,7 +87,7 @@ func TestRefusalOfTheAPIServerIsItsError(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","code":403}`)
 	})
-	if _, err := objects.Get(t.Context(), jobs, types.NamespacedName{Namespace: "shop", Name: "load"}); !apierrors.IsForbidden(err) {
+	if err := objects.Get(t.Context(), jobs, types.NamespacedName{Namespace: "shop", Name: "load"}, nil); !apierrors.IsForbidden(err) {
 		t.Errorf("get: %v", err)
 	}
 	if err := objects.Select(t.Context(), jobs, "shop", labels.SelectorFromSet(nil), 500, nil); !apierrors.IsForbidden(err) {
@@ -113,3 +123,58 @@ func TestListThatBreaksOffIsAnError(t *testing.T) {
 		t.Error("it is taken for a list")
 	}
 }
+
+// TestOneLargeObjectIsInMemory: many workers read objects of tenants at the same time.
+func TestOneLargeObjectIsInMemory(t *testing.T) {
+	big := `{"spec":"` + strings.Repeat("x", 200<<10) + `"}`
+	objects, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/small"):
+			_, _ = io.WriteString(w, `{}`)
+		case strings.HasSuffix(r.URL.Path, "/jobs"):
+			_, _ = io.WriteString(w, `{"items":[{},`+big+`,{},`+big+`]}`)
+		default:
+			_, _ = io.WriteString(w, big)
+		}
+	})
+	get := func(ctx context.Context, name string, do func(json.RawMessage) error) error {
+		return objects.Get(ctx, jobs, types.NamespacedName{Namespace: "shop", Name: name}, do)
+	}
+	var now, most, seen atomic.Int32
+	count := func(raw json.RawMessage) error {
+		if len(raw) < len(big) {
+			return nil
+		}
+		seen.Add(1)
+		most.Store(max(most.Load(), now.Add(1)))
+		defer now.Add(-1)
+		if err := get(t.Context(), "small", ignored); err != nil {
+			t.Errorf("a small object waits for a large one: %v", err)
+		}
+		brief, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		if err := get(brief, "other", ignored); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another large object: %v", err)
+		}
+		return nil
+	}
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			if err := get(t.Context(), "load", count); err != nil {
+				t.Error(err)
+			}
+		})
+		wait.Go(func() {
+			if err := objects.Select(t.Context(), jobs, "shop", labels.Everything(), 500, count); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if most.Load() != 1 || seen.Load() != 3*8 {
+		t.Errorf("%d large objects were seen, up to %d at a time", seen.Load(), most.Load())
+	}
+}
+
+func ignored(json.RawMessage) error { return nil }
