@@ -60,7 +60,11 @@ func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, key types.Nam
 	if isNamespaced(kind) && key.Namespace == "" {
 		return apierrors.NewNotFound(kind.Resource.GroupResource(), key.Name) // this path could list objects
 	}
-	body, err := o.request(kind, key.Namespace).Name(key.Name).Stream(ctx)
+	return o.get(ctx, o.request(kind, key.Namespace).Name(key.Name), kind, do)
+}
+
+func (o *Objects) get(ctx context.Context, request *rest.Request, kind *meta.RESTMapping, do func(json.RawMessage) error) error {
+	body, err := request.Stream(ctx)
 	if err != nil {
 		return err //nolint:wrapcheck // callers ask what error it is
 	}
@@ -69,7 +73,7 @@ func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, key types.Nam
 	defer turns.end()
 	object, err := io.ReadAll(io.LimitReader(turns, longestObject))
 	if err != nil {
-		return fmt.Errorf("read %s %s: %w", kind.Resource.Resource, key, err)
+		return fmt.Errorf("get %s: %w", kind.Resource.Resource, err)
 	}
 	return do(object)
 }
@@ -82,7 +86,7 @@ func (o *Objects) Select(ctx context.Context, kind *meta.RESTMapping, namespace 
 ) error {
 	options := &metav1.ListOptions{LabelSelector: selector.String(), Limit: page}
 	for {
-		metadata, err := o.list(ctx, kind, namespace, options, do)
+		metadata, err := o.list(ctx, o.request(kind, namespace).VersionedParams(options, metav1.ParameterCodec), kind, do)
 		if err != nil {
 			return err
 		}
@@ -93,10 +97,8 @@ func (o *Objects) Select(ctx context.Context, kind *meta.RESTMapping, namespace 
 }
 
 // list calls do for each object of one response.
-func (o *Objects) list(ctx context.Context, kind *meta.RESTMapping, namespace string, options *metav1.ListOptions,
-	do func(json.RawMessage) error,
-) (metav1.ListMeta, error) {
-	body, err := o.request(kind, namespace).VersionedParams(options, metav1.ParameterCodec).Stream(ctx)
+func (o *Objects) list(ctx context.Context, request *rest.Request, kind *meta.RESTMapping, do func(json.RawMessage) error) (metav1.ListMeta, error) {
+	body, err := request.Stream(ctx)
 	if err != nil {
 		return metav1.ListMeta{}, err //nolint:wrapcheck // callers ask what error it is
 	}
