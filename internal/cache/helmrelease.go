@@ -4,6 +4,7 @@ package cache
 
 import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
@@ -37,6 +38,9 @@ func trimHelm(h *helmv2.HelmRelease) {
 	spec := helmv2.HelmReleaseSpec{
 		ChartRef: h.Spec.ChartRef, Values: h.Spec.Values, ValuesFrom: h.Spec.ValuesFrom,
 		Suspend: h.Spec.Suspend, WaitStrategy: h.Spec.WaitStrategy,
+	}
+	if set := h.GetUpgrade().Timeout; set != nil || h.Spec.Timeout != nil {
+		spec.Timeout = &metav1.Duration{Duration: h.GetUpgrade().GetTimeout(h.GetTimeout()).Duration}
 	}
 	if h.GetInstall().DisableWait {
 		spec.Install = &helmv2.Install{DisableWait: true}

@@ -188,6 +188,9 @@ func trimKustomization(k *kustomizev1.Kustomization) {
 	spec := kustomizev1.KustomizationSpec{
 		SourceRef: k.Spec.SourceRef, Suspend: k.Spec.Suspend, Wait: k.Spec.Wait, HealthChecks: k.Spec.HealthChecks,
 	}
+	if k.Spec.Wait || len(k.Spec.HealthChecks) > 0 {
+		spec.Timeout = &metav1.Duration{Duration: k.GetTimeout()}
+	}
 	if k.Spec.PostBuild != nil {
 		spec.PostBuild = &kustomizev1.PostBuild{Substitute: targets.WrittenVariables(k)}
 	}

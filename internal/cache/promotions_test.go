@@ -4,7 +4,9 @@ package cache
 
 import (
 	"testing"
+	"time"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,4 +37,28 @@ func TestCachesKeepTheIDsOfPromotions(t *testing.T) {
 	}
 	g.Expect(kept[0].ManagedFields[0].FieldsV1).To(BeIdenticalTo(kept[1].ManagedFields[0].FieldsV1))
 	g.Expect(kept[0].ManagedFields[0].FieldsV1.GetRawString()).To(Equal(`{"f:spec":{"f:ref":{"f:tag":{}}}}`))
+}
+
+// TestCachesKeepHowLongFluxWaits: a rollback waits as long.
+func TestCachesKeepHowLongFluxWaits(t *testing.T) {
+	waiting := fixture.MakeKustomization("web").DrivenBy("shop", "VERSION").Obj()
+	waiting.Spec.Wait, waiting.Spec.Interval.Duration = true, 20*time.Minute
+	limited := waiting.DeepCopy()
+	limited.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
+	upgraded := fixture.MakeHelmRelease("web").Obj()
+	upgraded.Spec.Timeout, upgraded.Spec.Upgrade = &metav1.Duration{Duration: time.Hour}, &helmv2.Upgrade{Timeout: &metav1.Duration{Duration: time.Minute}}
+	for name, target := range map[string]targets.Target{
+		"an interval": {Kustomization: waiting}, "a timeout": {Kustomization: limited}, "no health": {Kustomization: fixture.MakeKustomization("web").Obj()},
+		"an upgrade": {HelmRelease: upgraded}, "the default of Helm": {HelmRelease: fixture.MakeHelmRelease("web").Obj()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g, rollout := NewWithT(t), fixture.MakeRollout("shop").Obj()
+			want := target.Observe(rollout, "1.0.0").Waits
+			for range 2 { // an object may be trimmed more than once
+				_, err := new(trimmer).trim(target.Object())
+				g.Expect(err).NotTo(HaveOccurred())
+			}
+			g.Expect(target.Observe(rollout, "1.0.0").Waits).To(Equal(want))
+		})
+	}
 }
