@@ -12,6 +12,8 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -39,6 +41,12 @@ func mostKept(o client.Object) int {
 		return 16 << 10
 	case *kustomizev1.Kustomization, *helmv2.HelmRelease: // they may name hundreds of objects
 		return 64 << 10
+	case *corev1.Secret: // the API server accepts no more than a megabyte
+		return 2 << 20
+	case *batchv1.CronJob: // a Job is made of it
+		return 128 << 10
+	case *coordinationv1.DeploymentCoordination: // its status has an entry for each of hundreds of Deployments
+		return 256 << 10
 	default:
 		return 32 << 10
 	}
