@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/url"
+	"slices"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/fluxcd/pkg/auth"
@@ -208,6 +209,10 @@ func (r *Reader) pullSecrets(ctx context.Context, repository *imagev1.ImageRepos
 			names = append(names, named.Name)
 		}
 	}
+	names = unique(names)
+	if len(names) > mostPullSecrets {
+		return nil, fmt.Errorf("%w: the ImageRepository and its ServiceAccount name %d pull secrets: at most %d are read", ErrInvalid, len(names), mostPullSecrets)
+	}
 	var pull []corev1.Secret
 	for _, name := range names {
 		secret, err := r.secret(ctx, repository.Namespace, name)
@@ -217,6 +222,20 @@ func (r *Reader) pullSecrets(ctx context.Context, repository *imagev1.ImageRepos
 		pull = append(pull, *secret)
 	}
 	return pull, nil
+}
+
+// mostPullSecrets is how many pull secrets are in memory together. Each may have a megabyte,
+// and a ServiceAccount may name thousands.
+const mostPullSecrets = 16
+
+// unique returns names in their order, each once.
+func unique(names []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
 }
 
 func (r *Reader) secret(ctx context.Context, namespace, name string) (*corev1.Secret, error) {

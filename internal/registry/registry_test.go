@@ -5,6 +5,7 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -256,11 +257,30 @@ func TestWhoeverMayReadIsLetIn(t *testing.T) {
 		ObjectMeta:       metav1.ObjectMeta{Namespace: "registry", Name: "puller"},
 		ImagePullSecrets: []corev1.LocalObjectReference{{Name: "login"}},
 	}
+	crowd, repeats := account.DeepCopy(), account.DeepCopy()
+	crowd.Name, repeats.Name = "crowd", "repeats"
+	for i := range 17 {
+		crowd.ImagePullSecrets = append(crowd.ImagePullSecrets, corev1.LocalObjectReference{Name: fmt.Sprint("login-", i)})
+		repeats.ImagePullSecrets = append(repeats.ImagePullSecrets, account.ImagePullSecrets...)
+	}
 	for name, tt := range map[string]struct {
 		objects func(host string) []client.Object
 		spec    func(*imagev1.ImageRepositorySpec)
 		fails   string
 	}{
+		"by a pull secret that is named again and again": {
+			objects: func(host string) []client.Object {
+				return []client.Object{pull("registry", "login", host, "secret"), repeats}
+			},
+			spec: func(s *imagev1.ImageRepositorySpec) { s.ServiceAccountName = "repeats" },
+		},
+		"but not with more pull secrets than are read": {
+			objects: func(host string) []client.Object {
+				return []client.Object{pull("registry", "login", host, "secret"), crowd}
+			},
+			spec:  func(s *imagev1.ImageRepositorySpec) { s.ServiceAccountName = "crowd" },
+			fails: "name 18 pull secrets: at most 16 are read",
+		},
 		"by the Secret of the ImageRepository": {
 			objects: func(host string) []client.Object { return []client.Object{pull("registry", "login", host, "secret")} },
 			spec:    func(s *imagev1.ImageRepositorySpec) { s.SecretRef = &meta.LocalObjectReference{Name: "login"} },
