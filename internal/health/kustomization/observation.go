@@ -5,6 +5,8 @@ package kustomization
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
@@ -26,9 +28,22 @@ func objectName(kind, namespace, name string) string {
 	return kind + " " + namespace + "/" + name
 }
 
+const (
+	// longestMessage is how many characters of the message of an object are kept.
+	longestMessage = health.MaxMessageLength
+	// longestSelector is how many bytes a selector may have by which pods are found.
+	longestSelector = 16 << 10
+)
+
+// observe keeps a bounded part of an object: thousands are observed together.
 func observe(object *unstructured.Unstructured) observation {
 	state := workload.Of(object)
-	return observation{objectName(object.GetKind(), object.GetNamespace(), object.GetName()), state, workload.PodsOf(object, state)}
+	state.Message = truncate.Text(state.Message, longestMessage)
+	pods := workload.PodsOf(object, state)
+	if pods != nil && len(pods.Selector.String()) > longestSelector {
+		pods = nil
+	}
+	return observation{objectName(object.GetKind(), object.GetNamespace(), object.GetName()), state, pods}
 }
 
 // unseen returns the observation of an object whose state is unknown, and why.

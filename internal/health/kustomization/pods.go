@@ -92,7 +92,7 @@ func (r *reading) newestPods(ctx context.Context, of *workload.Pods) ([]corev1.P
 		if err := json.Unmarshal(raw, &pod); err != nil {
 			return fmt.Errorf("%w: %w", errUndecodable, err)
 		}
-		if all = append(all, pod); len(all) == mostPods {
+		if all = append(all, *workload.ReducedPod(&pod)); len(all) == mostPods {
 			return errEnough
 		}
 		return nil

@@ -22,7 +22,7 @@ import (
 // source is a Kustomization or a HelmRelease, as far as a verdict depends on it.
 type source struct {
 	Subject
-	object client.Object
+	version metav1.ObjectMeta // only what shows which version it is: the object may be large
 
 	observedGeneration int64
 	conditions         []metav1.Condition
@@ -52,7 +52,7 @@ func decode(subject Subject, raw []byte) (source, error) {
 // 2.7) the content changes with every version of the object.
 func ofKustomization(k *kustomizev1.Kustomization) source {
 	s := source{
-		Subject: Of(client.ObjectKeyFromObject(k)), object: k, remote: k.Spec.KubeConfig != nil,
+		Subject: Of(client.ObjectKeyFromObject(k)), version: versionOf(k), remote: k.Spec.KubeConfig != nil,
 		observedGeneration: k.Status.ObservedGeneration, conditions: k.Status.Conditions,
 	}
 	if k.Status.Inventory != nil {
@@ -70,12 +70,16 @@ func ofKustomization(k *kustomizev1.Kustomization) source {
 	return s
 }
 
+func versionOf(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{UID: o.GetUID(), Generation: o.GetGeneration(), DeletionTimestamp: o.GetDeletionTimestamp()}
+}
+
 // ofHelmRelease returns a HelmRelease as a source. Each action of Helm is a new version in
 // its history. Of a HelmRelease that no Rollout deploys by, caches keep no history: then
 // every version of the object counts as a change.
 func ofHelmRelease(h *helmv2.HelmRelease) source {
 	s := source{
-		Subject: OfHelmRelease(client.ObjectKeyFromObject(h)), object: h, remote: h.Spec.KubeConfig != nil,
+		Subject: OfHelmRelease(client.ObjectKeyFromObject(h)), version: versionOf(h), remote: h.Spec.KubeConfig != nil,
 		observedGeneration: h.Status.ObservedGeneration, conditions: h.Status.Conditions,
 	}
 	if h.Status.Inventory != nil {
@@ -116,7 +120,7 @@ func (s source) observe(healthy bool) observation {
 // omits the inventory, which may be large.
 func (s source) status() *unstructured.Unstructured {
 	read := &kustomizev1.Kustomization{ObjectMeta: metav1.ObjectMeta{
-		Namespace: s.Namespace, Name: s.Name, Generation: s.object.GetGeneration(), DeletionTimestamp: s.object.GetDeletionTimestamp(),
+		Namespace: s.Namespace, Name: s.Name, Generation: s.version.Generation, DeletionTimestamp: s.version.DeletionTimestamp,
 	}}
 	read.Status.ObservedGeneration, read.Status.Conditions = s.observedGeneration, s.conditions
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
@@ -140,7 +144,7 @@ func (s source) isIdlePass() bool {
 		isPass = ready.Status == metav1.ConditionTrue && apimeta.IsStatusConditionTrue(s.conditions, meta.ReconcilingCondition)
 	}
 	return isPass && s.isDone && !apimeta.IsStatusConditionTrue(s.conditions, meta.StalledCondition) &&
-		s.object.GetDeletionTimestamp().IsZero() && s.observedGeneration == s.object.GetGeneration()
+		s.version.DeletionTimestamp.IsZero() && s.observedGeneration == s.version.Generation
 }
 
 func (s source) progress(otherwise string) string {
@@ -169,7 +173,7 @@ func Basis(object client.Object, healthy bool) string {
 }
 
 func (s source) basis(healthy bool) string {
-	return fmt.Sprintf("%s|%d|%t|%d|%s|%s", s.object.GetUID(), s.object.GetGeneration(), s.object.GetDeletionTimestamp().IsZero(),
+	return fmt.Sprintf("%s|%d|%t|%d|%s|%s", s.version.UID, s.version.Generation, s.version.DeletionTimestamp.IsZero(),
 		s.observedGeneration, s.content, s.readiness(healthy))
 }
 
