@@ -10,6 +10,7 @@
 //	template.go  the Job that is made from a CronJob
 //	runner.go    one measurement: finds or creates the Job, and judges it
 //	verdict.go   what the status of a Job means
+//	kept.go      what is kept of Jobs and Pods
 //	pods.go      why its Pods do not run, and what the last one said
 //	tidy.go      deletes Jobs that nobody needs any more
 //	failure.go   what it means if the API server refuses something

@@ -160,7 +160,7 @@ func open(t *testing.T, hooks interceptor.Funcs, objects ...client.Object) *clus
 }
 
 func (c *cluster) measure() health.Outcome {
-	return (&Runner{Reader: c, Writer: c}).Measure(c.t.Context(), check(), spec, run)
+	return (&Runner{Reader: keptReader{c}, Writer: c}).Measure(c.t.Context(), check(), spec, run)
 }
 
 func (c *cluster) jobs() []string {

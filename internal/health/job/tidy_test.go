@@ -50,7 +50,7 @@ func TestSupersededAndOldJobsAreDeleted(t *testing.T) {
 	} {
 		t.Run(title, func(t *testing.T) {
 			c := open(t, interceptor.Funcs{}, tt.objects...)
-			runner := &Runner{Reader: c, Writer: c}
+			runner := &Runner{Reader: keptReader{c}, Writer: c}
 			for range 2 {
 				c.Expect(runner.Tidy(t.Context(), check(), run)).To(Succeed())
 				c.Expect(c.jobs()).To(Equal(tt.want))
