@@ -30,7 +30,7 @@ func (r *Reconciler) act(ctx context.Context, seen snapshot, plan deployments.Pl
 			continue
 		}
 		made := false
-		if !r.retries.waits(w.Deployment, r.Now()) {
+		if !r.retries.waits(w.Deployment, seen.Now) {
 			err := r.write(ctx, seen, w)
 			made, errs = err == nil, append(errs, err)
 		}

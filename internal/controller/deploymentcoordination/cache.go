@@ -4,30 +4,37 @@ package deploymentcoordination
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // CacheByObject keeps only the fields of Deployments and ReplicaSets that the reconciler
 // reads. It replaces templates, which take most memory, by a hash.
-func CacheByObject() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&appsv1.Deployment{}: {Transform: func(o any) (any, error) {
+func CacheByObject() map[client.Object]ctrlcache.ByObject {
+	return map[client.Object]ctrlcache.ByObject{
+		&appsv1.Deployment{}: {Transform: cache.Bounded(func(o any) (any, error) {
 			if d, ok := o.(*appsv1.Deployment); ok {
 				trimDeployment(d)
 			}
 			return o, nil
-		}},
-		&appsv1.ReplicaSet{}: {Transform: func(o any) (any, error) {
+		})},
+		&appsv1.ReplicaSet{}: {Transform: cache.Bounded(func(o any) (any, error) {
 			if set, ok := o.(*appsv1.ReplicaSet); ok {
 				trimReplicaSet(set)
 			}
 			return o, nil
-		}},
+		})},
 	}
 }
 
@@ -35,13 +42,21 @@ func CacheByObject() map[client.Object]cache.ByObject {
 func trimDeployment(d *appsv1.Deployment) {
 	trimTemplate(&d.Spec.Template)
 	d.ManagedFields = pausers(d.ManagedFields)
-	delete(d.Annotations, corev1.LastAppliedConfigAnnotation)
+	maps.DeleteFunc(d.Annotations, func(key, _ string) bool { return !slices.Contains(readAnnotations, key) })
+	d.OwnerReferences, d.Finalizers, d.Spec.Selector = nil, nil, nil
+}
+
+// readAnnotations are the annotations of Deployments that are read.
+var readAnnotations = []string{
+	coordinationv1.HeldByAnnotation, coordinationv1.OrderAnnotation, coordinationv1.RolloutPausedAnnotation, unreadable.Annotation,
 }
 
 // trimReplicaSet trims a ReplicaSet. It may be applied more than once.
 func trimReplicaSet(set *appsv1.ReplicaSet) {
 	trimTemplate(&set.Spec.Template)
-	set.ManagedFields, set.Annotations, set.Labels = nil, nil, nil
+	set.ManagedFields, set.Labels, set.Finalizers = nil, nil, nil
+	maps.DeleteFunc(set.Annotations, func(key, _ string) bool { return key != unreadable.Annotation })
+	set.OwnerReferences = workload.ControllerOf(set)
 	set.Spec.Selector = nil
 	set.Status = appsv1.ReplicaSetStatus{}
 }
@@ -50,9 +65,15 @@ func trimReplicaSet(set *appsv1.ReplicaSet) {
 // no other meaning. A template without containers has been trimmed before: the API
 // accepts none.
 func trimTemplate(template *corev1.PodTemplateSpec) {
+	*template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: templateOf(template)}}
+}
+
+// templateOf returns the identity of a template, which may have been trimmed.
+func templateOf(template *corev1.PodTemplateSpec) string {
 	if len(template.Spec.Containers) > 0 {
-		*template = corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Name: identityOf(template)}}
+		return identityOf(template)
 	}
+	return template.Name
 }
 
 // ownsPause is the managedFields content of a manager that owns spec.paused.

@@ -9,7 +9,6 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -28,6 +27,8 @@ func TestCachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
 	for _, set := range s.sets(d) {
 		sets = append(sets, &set)
 	}
+	whole, err := setsOf(s.Ctx, origin{Reader: s.WithWatch}, s.Namespace)
+	s.Expect(err).NotTo(HaveOccurred())
 	stored, trimmed := d.DeepCopy(), d.DeepCopy()
 	trimDeployment(stored)
 	for range 2 { // a cache may transform an object twice
@@ -40,7 +41,9 @@ func TestCachedDeploymentSaysTheSameAsTheStoredOne(t *testing.T) {
 			}
 		}
 	}
-	facts := factsOf(trimmed, sets)
+	s.Expect(whole[d.UID]).To(HaveLen(1))
+	s.Expect(whole[d.UID][0].template).To(Equal(sets[0].Spec.Template.Name))
+	facts := factsOf(trimmed, whole[d.UID])
 	s.Expect(facts.Template).To(Equal(identityOf(&d.Spec.Template)))
 	s.Expect(facts.TemplateHasSet).To(BeFalse())
 	s.Expect(facts.OthersUp).To(BeTrue())
@@ -71,26 +74,24 @@ func sameType(a, b client.Object) bool {
 // Kubernetes scales the others down.
 func TestOldestReplicaSetWithTheTemplateIsTheDeployments(t *testing.T) {
 	now := time.Now()
-	set := func(name, template string, age time.Duration, replicas int32) *appsv1.ReplicaSet {
-		s := &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Name: name, CreationTimestamp: metav1.NewTime(now.Add(-age))}}
-		s.Spec.Template.Name, s.Spec.Replicas = template, &replicas
-		return s
+	set := func(name, template string, age time.Duration, replicas int32) replicaSet {
+		return replicaSet{name: name, created: now.Add(-age), template: template, replicas: replicas}
 	}
 	for name, c := range map[string]struct {
-		sets          []*appsv1.ReplicaSet
+		sets          []replicaSet
 		has, othersUp bool
 	}{
 		"none":                         {nil, false, false},
-		"its own":                      {[]*appsv1.ReplicaSet{set("x", "now", 0, 2)}, true, false},
-		"its own, and an old one":      {[]*appsv1.ReplicaSet{set("x", "now", 0, 2), set("y", "then", 9, 0)}, true, false},
-		"an old one that has replicas": {[]*appsv1.ReplicaSet{set("x", "now", 0, 2), set("y", "then", 9, 1)}, true, true},
-		"an old one alone":             {[]*appsv1.ReplicaSet{set("y", "then", 9, 1)}, false, true},
+		"its own":                      {[]replicaSet{set("x", "now", 0, 2)}, true, false},
+		"its own, and an old one":      {[]replicaSet{set("x", "now", 0, 2), set("y", "then", 9, 0)}, true, false},
+		"an old one that has replicas": {[]replicaSet{set("x", "now", 0, 2), set("y", "then", 9, 1)}, true, true},
+		"an old one alone":             {[]replicaSet{set("y", "then", 9, 1)}, false, true},
 		"two of its own, of which the younger has replicas": {
-			[]*appsv1.ReplicaSet{set("x", "now", 0, 2), set("y", "now", 9, 0)}, true, true},
+			[]replicaSet{set("x", "now", 0, 2), set("y", "now", 9, 0)}, true, true},
 		"two of its own, of which the older has replicas": {
-			[]*appsv1.ReplicaSet{set("x", "now", 0, 0), set("y", "now", 9, 2)}, true, false},
+			[]replicaSet{set("x", "now", 0, 0), set("y", "now", 9, 2)}, true, false},
 		"two of its own of the same second, by name": {
-			[]*appsv1.ReplicaSet{set("y", "now", 0, 0), set("x", "now", 0, 2)}, true, false},
+			[]replicaSet{set("y", "now", 0, 0), set("x", "now", 0, 2)}, true, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			has, othersUp := compare("now", c.sets)

@@ -87,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	begun := r.Now()
-	seen := r.gather(ctx, r.Client, req.Name)
+	seen := r.gather(ctx, origin{Reader: r.Client}, req.Name)
 	defer func() {
 		r.Durations.Together(coordinationv1.DeploymentCoordinationKind, req.Name, slices.Sorted(maps.Keys(seen.coordinations)), begun)
 	}()
@@ -96,7 +96,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		return ctrl.Result{}, nil
 	}
 	plan := r.decide(seen)
-	if plan.Begins || len(plan.Writes) > 0 {
+	if plan.Begins || r.writesNow(seen, plan) {
 		seen = r.confirm(ctx, seen)
 		plan = r.decide(seen)
 	}
@@ -139,6 +139,12 @@ func (r *Reconciler) decide(seen snapshot) deployments.Plan {
 		seen.Deployments[i].WriteError = r.retries.failure(seen.Deployments[i].Key)
 	}
 	return deployments.Decide(seen.Input)
+}
+
+// writesNow reports whether one of the writes of a plan is made in this pass. The others
+// wait, because they have failed a moment ago.
+func (r *Reconciler) writesNow(seen snapshot, plan deployments.Plan) bool {
+	return slices.ContainsFunc(plan.Writes, func(w deployments.Write) bool { return !r.retries.waits(w.Deployment, seen.Now) })
 }
 
 // behind reports whether an object in the cache is older than a write of this controller.

@@ -29,8 +29,8 @@ const (
 )
 
 // factsOf returns the facts about a Deployment and its ReplicaSets that the plan needs.
-// All of these objects must be trimmed.
-func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deployment {
+// The Deployment must be trimmed.
+func factsOf(d *appsv1.Deployment, sets []replicaSet) deployments.Deployment {
 	facts := deployments.Deployment{
 		Key:    client.ObjectKeyFromObject(d).String(),
 		UID:    d.UID,
@@ -64,15 +64,15 @@ func factsOf(d *appsv1.Deployment, sets []*appsv1.ReplicaSet) deployments.Deploy
 
 // compare looks for a template among the ReplicaSets of its Deployment. If several have
 // the template, the oldest is the Deployment's, as in Kubernetes; the rest are others.
-func compare(template string, sets []*appsv1.ReplicaSet) (has, othersUp bool) {
-	slices.SortFunc(sets, func(a, b *appsv1.ReplicaSet) int {
-		return cmp.Or(a.CreationTimestamp.Compare(b.CreationTimestamp.Time), cmp.Compare(a.Name, b.Name))
+func compare(template string, sets []replicaSet) (has, othersUp bool) {
+	slices.SortFunc(sets, func(a, b replicaSet) int {
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	for _, set := range sets {
 		switch {
-		case !has && set.Spec.Template.Name == template:
+		case !has && set.template == template:
 			has = true
-		case ptr.Deref(set.Spec.Replicas, 0) > 0:
+		case set.replicas > 0:
 			othersUp = true
 		}
 	}

@@ -5,10 +5,12 @@ package deploymentcoordination
 import (
 	"context"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -28,8 +30,18 @@ type snapshot struct {
 	deployments map[string]*appsv1.Deployment
 }
 
+// perPage is how many ReplicaSets are in memory at a time when they are read past the
+// caches. A namespace has some for each Deployment, and may have thousands.
+const perPage = 500
+
+// origin is what is read from.
+type origin struct {
+	client.Reader
+	page int64 // how many objects one request asks for; a cache has no pages
+}
+
 // gather reads a namespace. A read failure is part of the input, in Unreadable.
-func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace string) snapshot {
+func (r *Reconciler) gather(ctx context.Context, from origin, namespace string) snapshot {
 	w := snapshot{
 		namespace:     namespace,
 		coordinations: map[string]*coordinationv1.DeploymentCoordination{},
@@ -46,7 +58,7 @@ func (r *Reconciler) gather(ctx context.Context, from client.Reader, namespace s
 // confirm reads again, without the cache, what a plan is about to act on. If that fails,
 // the plan is made again with the cached objects and the failure.
 func (r *Reconciler) confirm(ctx context.Context, cached snapshot) snapshot {
-	live := r.gather(ctx, r.APIReader, cached.namespace)
+	live := r.gather(ctx, origin{r.APIReader, perPage}, cached.namespace)
 	if live.Unreadable != nil {
 		cached.Unreadable = live.Unreadable
 		return cached
@@ -62,7 +74,7 @@ func (r *Reconciler) holdMode(namespace string) (mode deployments.AdmissionMode,
 	return deployments.AdmissionMode{Reason: reason, Message: message}, r.Admission.Other()
 }
 
-func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader, w *snapshot) error {
+func (r *Reconciler) gatherCoordinations(ctx context.Context, from origin, w *snapshot) error {
 	list := &coordinationv1.DeploymentCoordinationList{}
 	if err := from.List(ctx, list, client.InNamespace(w.namespace)); err != nil {
 		return fmt.Errorf("list DeploymentCoordinations: %w", err)
@@ -80,7 +92,7 @@ func (r *Reconciler) gatherCoordinations(ctx context.Context, from client.Reader
 	return nil
 }
 
-func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, w *snapshot) error {
+func (r *Reconciler) gatherDeployments(ctx context.Context, from origin, w *snapshot) error {
 	sets, err := setsOf(ctx, from, w.namespace)
 	if err != nil {
 		return err
@@ -106,19 +118,33 @@ func (r *Reconciler) gatherDeployments(ctx context.Context, from client.Reader, 
 	return nil
 }
 
+// replicaSet is what a plan depends on of a ReplicaSet.
+type replicaSet struct {
+	name     string
+	created  time.Time
+	template string // its identity
+	replicas int32
+}
+
 // setsOf returns the ReplicaSets of a namespace by the UID of their owner.
-func setsOf(ctx context.Context, from client.Reader, namespace string) (map[types.UID][]*appsv1.ReplicaSet, error) {
-	list := &appsv1.ReplicaSetList{}
-	if err := from.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list ReplicaSets: %w", err)
-	}
-	sets := map[types.UID][]*appsv1.ReplicaSet{}
-	for i := range list.Items {
-		set := &list.Items[i]
-		if owner := metav1.GetControllerOfNoCopy(set); owner != nil {
-			trimReplicaSet(set)
-			sets[owner.UID] = append(sets[owner.UID], set)
+func setsOf(ctx context.Context, from origin, namespace string) (map[types.UID][]replicaSet, error) {
+	sets := map[types.UID][]replicaSet{}
+	for next := ""; ; {
+		list := &appsv1.ReplicaSetList{}
+		err := from.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, client.Limit(from.page), client.Continue(next))
+		if err != nil {
+			return nil, fmt.Errorf("list ReplicaSets: %w", err)
+		}
+		for i := range list.Items {
+			set := &list.Items[i]
+			if owner := metav1.GetControllerOfNoCopy(set); owner != nil {
+				sets[owner.UID] = append(sets[owner.UID], replicaSet{
+					name: set.Name, created: set.CreationTimestamp.Time, template: templateOf(&set.Spec.Template), replicas: ptr.Deref(set.Spec.Replicas, 0),
+				})
+			}
+		}
+		if next = list.Continue; next == "" || from.page == 0 { // a cache has no pages, and does not say so
+			return sets, nil
 		}
 	}
-	return sets, nil
 }

@@ -10,9 +10,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestFurthestAlongOfSeveralThatRollGoesOn(t *testing.T) {
@@ -200,6 +202,54 @@ func TestAtRestNothingIsReadNorWritten(t *testing.T) {
 	s.edit("a", version("2"))
 	s.rest()
 	s.Expect(reads).NotTo(BeZero(), "a turn is given on what is read past the cache")
+}
+
+// TestWriteThatWaitsReadsNothing: in a busy namespace, each change would list everything
+// past the cache for a write that is not made now.
+func TestWriteThatWaitsReadsNothing(t *testing.T) {
+	s := three(t)
+	s.edit("a", version("2"))
+	s.Wire.Fail = func(_ int, write string, _ client.Object) fixture.Fault {
+		if write == "patch Deployment a" {
+			return fixture.Fault{Err: errRefused}
+		}
+		return fixture.Fault{}
+	}
+	_, err := s.try(s.reconciler)
+	s.Expect(err).To(HaveOccurred())
+	reads := 0
+	s.reconciler.APIReader = countingReader{s.WithWatch, &reads}
+	s.edit("c", replicas(5))
+	s.rest()
+	s.Expect(reads).To(BeZero())
+
+	s.Wire.Fail = nil
+	s.pass(time.Minute)
+	s.rest()
+	s.Expect(reads).NotTo(BeZero(), "a write that is made is decided on what is read past the cache")
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+}
+
+// TestReplicaSetsAreReadInPages: a namespace may have thousands.
+func TestReplicaSetsAreReadInPages(t *testing.T) {
+	s := three(t)
+	pages := &pagedReader{Reader: s.WithWatch}
+	sets, err := setsOf(s.Ctx, origin{pages, 2}, s.Namespace)
+	s.Expect(err).NotTo(HaveOccurred())
+	s.Expect(sets).To(HaveLen(3))
+	s.Expect(pages.sizes).To(Equal([]int{2, 1}))
+}
+
+// pagedReader records how many ReplicaSets it reads at a time.
+type pagedReader struct {
+	client.Reader
+	sizes []int
+}
+
+func (r *pagedReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	err := r.Reader.List(ctx, list, opts...)
+	r.sizes = append(r.sizes, apimeta.LenList(list))
+	return err
 }
 
 type countingReader struct {

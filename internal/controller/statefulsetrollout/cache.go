@@ -3,26 +3,32 @@
 package statefulsetrollout
 
 import (
+	"maps"
+	"slices"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // CacheByObject keeps in the cache only the StatefulSets of groups and only the pods of
 // StatefulSets, and of both only the fields that a plan depends on. No other code should
 // read these kinds from the same cache.
-func CacheByObject() map[client.Object]cache.ByObject {
-	return map[client.Object]cache.ByObject{
-		&appsv1.StatefulSet{}: {Label: having(rolloutgroup.Label), Transform: trimSet},
+func CacheByObject() map[client.Object]ctrlcache.ByObject {
+	return map[client.Object]ctrlcache.ByObject{
+		&appsv1.StatefulSet{}: {Label: having(rolloutgroup.Label), Transform: cache.Bounded(trimSet)},
 		// The StatefulSet controller sets this label on all its pods, and restores it
 		// where it is missing.
-		&corev1.Pod{}: {Label: having(appsv1.StatefulSetPodNameLabel), Transform: trimPod},
+		&corev1.Pod{}: {Label: having(appsv1.StatefulSetPodNameLabel), Transform: cache.Bounded(trimPod)},
 	}
 }
 
@@ -39,9 +45,14 @@ func trimSet(o any) (any, error) {
 		set.ManagedFields = nil
 		set.Spec.Template = corev1.PodTemplateSpec{}
 		set.Spec.VolumeClaimTemplates = nil
+		maps.DeleteFunc(set.Annotations, func(key, _ string) bool { return !slices.Contains(readAnnotations, key) })
 	}
 	return o, nil
 }
+
+// readAnnotations are the annotations of StatefulSets that are read.
+var readAnnotations = append(rolloutgroup.UnsupportedAnnotations(),
+	rolloutgroup.MaxUnavailableAnnotation, rolloutgroup.PausedAnnotation, unreadable.Annotation)
 
 func trimPod(o any) (any, error) {
 	pod, ok := o.(*corev1.Pod)
@@ -51,7 +62,7 @@ func trimPod(o any) (any, error) {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion,
-			DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: pod.OwnerReferences,
+			DeletionTimestamp: pod.DeletionTimestamp, OwnerReferences: workload.ControllerOf(pod),
 			Labels: map[string]string{appsv1.StatefulSetRevisionLabel: pod.Labels[appsv1.StatefulSetRevisionLabel]},
 		},
 		Status: corev1.PodStatus{
