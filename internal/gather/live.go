@@ -5,10 +5,11 @@ package gather
 import (
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -33,25 +34,33 @@ func (g Gatherer) Confirm(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// liveTargets reads the targets past the caches, without deleted ones, and their state.
-// Field conflicts and refused writes stay as gathered.
+// liveTargets reads the targets past the caches, without deleted ones, and their state. It
+// holds no more of them than their outlines, because a tenant may have many. Field conflicts
+// and refused writes stay as gathered.
 func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets.Target, live []promotion.Target, err error) {
-	found, err = targets.LiveAll(ctx, g.Live, s.Found)
+	outlines, states := make([]*targets.Target, len(s.Found)), make([]promotion.Target, len(s.Found))
+	err = targets.EachLive(ctx, g.Live, s.Found, func(i int, t targets.Target) {
+		outline := t.Outline()
+		outlines[i], states[i] = &outline, g.liveState(s, i, t)
+	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("confirm the targets: %w", err)
 	}
-	seen := map[types.UID]promotion.Target{}
-	for i, t := range s.Found {
-		seen[t.Object().GetUID()] = s.Targets.All[i]
-	}
-	for _, t := range found {
-		gathered, now := seen[t.Object().GetUID()], g.permitted(t, t.Observe(s.Rollout, s.Rollout.Current().Version.Tag))
-		if gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {
-			now = gathered
+	for i, outline := range outlines {
+		if outline != nil {
+			found, live = append(found, *outline), append(live, states[i])
 		}
-		live = append(live, now)
 	}
 	return found, live, nil
+}
+
+func (g Gatherer) liveState(s *Snapshot, i int, t targets.Target) promotion.Target {
+	gathered, now := s.Targets.All[i], g.permitted(t, t.Observe(s.Rollout, s.Rollout.Current().Version.Tag))
+	isSame := t.Object().GetUID() == s.Found[i].Object().GetUID()
+	if isSame && gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {
+		return gathered
+	}
+	return now
 }
 
 // liveChecks reads HealthChecks past the cache, without deleted ones.
@@ -66,9 +75,24 @@ func (g Gatherer) liveChecks(ctx context.Context, seen []v1alpha1.HealthCheck) (
 		case err != nil:
 			return nil, fmt.Errorf("confirm the health: %w", err)
 		}
-		live = append(live, check)
+		live = append(live, sharing(check, &seen[i]))
 	}
 	return live, nil
+}
+
+// sharing returns the live check with what has not changed since it was cached, so that ten
+// workers do not hold it as often.
+func sharing(live v1alpha1.HealthCheck, cached *v1alpha1.HealthCheck) v1alpha1.HealthCheck {
+	if maps.Equal(live.Labels, cached.Labels) {
+		live.Labels = cached.Labels
+	}
+	if maps.Equal(live.Annotations, cached.Annotations) {
+		live.Annotations = cached.Annotations
+	}
+	if equality.Semantic.DeepEqual(live.Spec, cached.Spec) {
+		live.Spec = cached.Spec
+	}
+	return live
 }
 
 // ConfirmUpstreams replaces what the upstreams of a snapshot say with what their Rollouts

@@ -148,64 +148,59 @@ func (g Gatherer) gatherUnrecorded(ctx context.Context, s *Snapshot) error {
 	if len(s.Rollout.Status.History) > 0 && !isOutdated {
 		return nil
 	}
-	found := s.Found
-	if !isOutdated || s.Rollout.AsksToAdopt() {
-		live, err := g.live(ctx, found)
-		if err != nil {
-			return err
+	found := versions{rollout: s.Rollout.Name}
+	for _, t := range s.Found {
+		if !isOutdated || s.Rollout.AsksToAdopt() {
+			live, err := t.Live(ctx, g.Live)
+			switch {
+			case apierrors.IsNotFound(err):
+				continue
+			case err != nil:
+				return err //nolint:wrapcheck // it names the target
+			}
+			t = live
 		}
-		found = live
+		found.add(t)
 	}
 	if !isOutdated {
-		s.Targets.Owned = written(found, s.Rollout.Name)
+		s.Targets.Owned = found.written()
 	}
 	if isOutdated || s.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied {
-		s.Targets.Carried = carried(found)
+		s.Targets.Carried = found.carried()
 	}
 	return nil
 }
 
-// live reads targets past the caches, without deleted ones.
-func (g Gatherer) live(ctx context.Context, found []targets.Target) ([]targets.Target, error) {
-	var all []targets.Target
-	for _, t := range found {
-		live, err := t.Live(ctx, g.Live)
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
-			return nil, err //nolint:wrapcheck // it names the target
-		default:
-			all = append(all, live)
-		}
+// versions are those that the targets of a Rollout have. The targets are read one by one.
+type versions struct {
+	rollout string
+
+	owned    []string // by the controller's field manager
+	promoted []string // of targets with the id of a promotion
+	all      []string
+}
+
+func (v *versions) add(t targets.Target) {
+	has := t.Versions()
+	v.owned, v.all = append(v.owned, t.Owned()...), append(v.all, has...)
+	if targets.PromotionOf(t.Object(), v.rollout) > 0 {
+		v.promoted = append(v.promoted, has...)
 	}
-	return all, nil
 }
 
 // written returns the versions that the controller has written: those that its field
 // manager owns. If it owns none, as after a restore by another tool, they are those of the
 // targets that have the id of a promotion.
-func written(found []targets.Target, rollout string) []string {
-	var owned, promoted []string
-	for _, t := range found {
-		owned = append(owned, t.Owned()...)
-		if targets.PromotionOf(t.Object(), rollout) > 0 {
-			promoted = append(promoted, t.Versions()...)
-		}
+func (v *versions) written() []string {
+	if len(v.owned) == 0 {
+		return v.promoted
 	}
-	if len(owned) == 0 {
-		return promoted
-	}
-	return owned
+	return v.owned
 }
 
 // carried returns the versions of targets, each once.
-func carried(found []targets.Target) []string {
-	var versions []string
-	for _, t := range found {
-		versions = append(versions, t.Versions()...)
-	}
-	slices.Sort(versions)
-	return slices.Compact(versions)
+func (v *versions) carried() []string {
+	return slices.Compact(slices.Sorted(slices.Values(v.all)))
 }
 
 // isOutdated reports whether a newer promotion than those of the history has written a

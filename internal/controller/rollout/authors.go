@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -28,18 +29,29 @@ func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout,
 	if len(said) == 0 {
 		return nil, nil
 	}
-	live := &v1alpha1.Rollout{}
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), live); err != nil {
+	stored := &v1alpha1.Rollout{}
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), stored, writersOfChoices); err != nil {
 		return nil, fmt.Errorf("read who chose the version: %w", err)
 	}
-	if live.UID != rollout.UID || live.ResourceVersion != rollout.ResourceVersion {
+	if stored.UID != rollout.UID || stored.ResourceVersion != rollout.ResourceVersion {
 		return nil, errStale
 	}
 	others := map[string]bool{}
 	for _, key := range said {
-		others[key] = !spokeOf(live, key, tag)
+		others[key] = !spokeOf(stored, key, tag)
 	}
 	return others, nil
+}
+
+// writersOfChoices keeps who has written a choice, and the annotations next to it.
+var writersOfChoices = live.OwnersOf(fieldpath.NewSet(
+	fieldpath.MakePathOrDie("spec", "wantedVersion"),
+	annotationPath(v1alpha1.ForceDeployAnnotation), annotationPath(v1alpha1.BypassGatesAnnotation), annotationPath(v1alpha1.PromoteAnnotation),
+	annotationPath(v1alpha1.DeployUserAnnotation), annotationPath(v1alpha1.DeployMessageAnnotation),
+), func(metav1.ManagedFieldsEntry) bool { return false })
+
+func annotationPath(key string) fieldpath.Path {
+	return fieldpath.MakePathOrDie("metadata", "annotations", key)
 }
 
 // spokeOf reports whether an owner of the annotation also owns the choice of a release. A
@@ -49,7 +61,7 @@ func spokeOf(rollout *v1alpha1.Rollout, annotation, tag string) bool {
 	for _, choice := range choicesOf(rollout, tag) {
 		choosers = append(choosers, writersOf(rollout, choice)...)
 	}
-	speakers := writersOf(rollout, fieldpath.MakePathOrDie("metadata", "annotations", annotation))
+	speakers := writersOf(rollout, annotationPath(annotation))
 	return len(choosers) == 0 || len(speakers) == 0 ||
 		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
 }
@@ -63,7 +75,7 @@ func choicesOf(rollout *v1alpha1.Rollout, tag string) []fieldpath.Path {
 	var choices []fieldpath.Path
 	for _, key := range []string{v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation, v1alpha1.PromoteAnnotation} {
 		if rollout.Annotations[key] == tag {
-			choices = append(choices, fieldpath.MakePathOrDie("metadata", "annotations", key))
+			choices = append(choices, annotationPath(key))
 		}
 	}
 	return choices

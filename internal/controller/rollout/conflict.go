@@ -103,7 +103,7 @@ func (r *Reconciler) lookUpManager(ctx context.Context, c *targetConflict, t tar
 	if c.lookedUp == version {
 		return nil
 	}
-	live, err := t.Live(ctx, r.APIReader)
+	live, err := t.LiveWithOwners(ctx, r.APIReader)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -168,68 +167,4 @@ func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1
 		return nil, fmt.Errorf("get OCIRepository %s: %w", key, err)
 	}
 	return source, nil
-}
-
-// Live reads the target's object past the caches, with all its managedFields. If it does
-// not exist, the error is NotFound.
-func (t Target) Live(ctx context.Context, reader client.Reader) (Target, error) {
-	live := Target{Variables: t.Variables, Paths: t.Paths, Source: t.Source, Elsewhere: t.Elsewhere}
-	switch {
-	case t.Repository != nil:
-		live.Repository = &sourcev1.OCIRepository{}
-	case t.HelmRelease != nil:
-		live.HelmRelease = &helmv2.HelmRelease{}
-	default:
-		live.Kustomization = &kustomizev1.Kustomization{}
-	}
-	if err := reader.Get(ctx, client.ObjectKeyFromObject(t.Object()), live.Object()); err != nil {
-		return live, fmt.Errorf("get %s: %w", t, err)
-	}
-	return live, nil
-}
-
-// LiveAll reads targets past the caches, together with the sources that they consume,
-// each object once. It omits objects that no longer exist.
-func LiveAll(ctx context.Context, reader client.Reader, targets []Target) ([]Target, error) {
-	sources := sources{reader: reader, known: map[types.NamespacedName]*sourcev1.OCIRepository{}}
-	var all []Target
-	for _, t := range targets {
-		live, err := t.Live(ctx, reader)
-		switch {
-		case apierrors.IsNotFound(err):
-			continue
-		case err != nil:
-			return nil, err
-		}
-		if live.Repository != nil {
-			sources.known[client.ObjectKeyFromObject(live.Repository)] = live.Repository
-		}
-		all = append(all, live)
-	}
-	for i := range all {
-		source, err := sources.of(ctx, all[i])
-		if err != nil {
-			return nil, err
-		}
-		all[i].Source = source
-	}
-	return all, nil
-}
-
-// sources remembers the OCIRepositories that were read.
-type sources struct {
-	reader client.Reader
-	known  map[types.NamespacedName]*sourcev1.OCIRepository
-}
-
-func (s sources) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
-	key, ok := t.consumes()
-	if known := s.known[key]; ok && known != nil {
-		return known, nil
-	}
-	source, err := t.readSource(ctx, s.reader)
-	if ok && err == nil {
-		s.known[key] = source
-	}
-	return source, err
 }

@@ -116,3 +116,21 @@ func WithHelmReleases(ctx context.Context, reader client.Reader, rollout types.N
 	}
 	return sorted(all), nil
 }
+
+// sources remembers the OCIRepositories that were read.
+type sources struct {
+	reader client.Reader
+	known  map[types.NamespacedName]*sourcev1.OCIRepository
+}
+
+func (s sources) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
+	key, ok := t.consumes()
+	if known := s.known[key]; ok && known != nil {
+		return known, nil
+	}
+	source, err := t.readSource(ctx, s.reader)
+	if ok && err == nil {
+		s.known[key] = source
+	}
+	return source, err
+}

@@ -3,7 +3,9 @@
 package targets_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -144,14 +146,22 @@ func TestHelmReleasesAreReadLive(t *testing.T) {
 		{HelmRelease: fixture.MakeHelmRelease("web").Obj(), Source: fixture.MakeRepository("web").Obj()},
 		repository(fixture.MakeRepository("web")),
 	}
-	live, err := targets.LiveAll(t.Context(), indexed(t,
+	stored := indexed(t,
 		fixture.MakeHelmRelease("web").Deployed(now).Ready().Obj(),
 		fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(now).Ready().Obj(),
-	), stale)
+	)
+	read := map[string]int{}
+	counted := interceptor.NewClient(stored, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			read[fmt.Sprintf("%T %s", o, key.Name)]++
+			return c.Get(ctx, key, o, options...)
+		},
+	})
+	seen := map[int]string{}
+	err := targets.EachLive(t.Context(), counted, stale, func(i int, each targets.Target) {
+		seen[i] = each.String() + " " + string(each.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0").State)
+	})
 	g.Expect(err).NotTo(HaveOccurred())
-	var seen []string
-	for _, each := range live {
-		seen = append(seen, each.String()+" "+string(each.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0").State))
-	}
-	g.Expect(seen).To(Equal([]string{"HelmRelease shop-prod/web Applied", "OCIRepository shop-prod/web Applied"}))
+	g.Expect(seen).To(Equal(map[int]string{1: "HelmRelease shop-prod/web Applied", 2: "OCIRepository shop-prod/web Applied"}))
+	g.Expect(read).To(Equal(map[string]int{"*v2.HelmRelease gone": 1, "*v2.HelmRelease web": 1, "*v1.OCIRepository web": 1}))
 }

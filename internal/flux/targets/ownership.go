@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/fluxcd/pkg/apis/meta"
@@ -72,32 +73,26 @@ func (t Target) valuesIn(owned *fieldpath.Set) []string {
 // OwnsTooMuch reports whether the controller's field manager owns fields that no
 // annotation assigns to a Rollout. This happens if an earlier controller took whole maps,
 // or if an annotation was deleted.
-func (t Target) OwnsTooMuch() bool {
-	_, changed := t.ownedFields()
-	return changed
-}
+func (t Target) OwnsTooMuch() bool { return len(t.excess()) > 0 }
 
 // Relinquish ends the ownership of such fields. Their values and the ownership of all other
 // fields do not change. It only succeeds if the object is the one that was read; after a
 // conflict, the caller must read it again. The target's object is updated from the
 // response.
 func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer client.Writer) error {
-	live, err := t.Live(ctx, reader)
+	live, err := t.LiveWithOwners(ctx, reader)
 	if err != nil {
 		return err
 	}
-	fields, changed := live.ownedFields()
-	if !changed {
+	changes := live.excess()
+	if len(changes) == 0 {
 		return nil
 	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": live.Object().GetResourceVersion(),
-		"managedFields":   fields,
-	}})
+	body, err := json.Marshal(append(changes, change{"replace", "/metadata/resourceVersion", live.Object().GetResourceVersion()}))
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)
 	}
-	patch := client.RawPatch(types.MergePatchType, body)
+	patch := client.RawPatch(types.JSONPatchType, body)
 	answer, err := write.Patch(ctx, writer, t.Object(), patch)
 	if err != nil {
 		return fmt.Errorf("give back fields of %s: %w", t, err)
@@ -108,25 +103,32 @@ func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer cli
 	return nil
 }
 
-// ownedFields returns the managedFields without the fields that the controller should not
-// own, and whether there are any.
-func (t Target) ownedFields() (fields []metav1.ManagedFieldsEntry, changed bool) {
-	for _, entry := range t.Object().GetManagedFields() {
-		owned := fieldsOf(entry)
-		kept := owned
-		if isOwn(entry) {
-			kept = owned.Intersection(t.annotated())
-		}
-		switch {
-		case kept.Equals(owned):
-			fields = append(fields, entry)
+// change is an operation of a JSON patch. It names an entry of managedFields by its place,
+// so that nobody has to know the entries of others, which may be large.
+type change struct {
+	Operation string `json:"op"`
+	Path      string `json:"path"`
+	Value     any    `json:"value,omitempty"`
+}
+
+// excess returns the changes of managedFields that remove what the controller should not
+// own, the last entry first, so that the places of the others stay.
+func (t Target) excess() []change {
+	var changes []change
+	for i, entry := range slices.Backward(t.Object().GetManagedFields()) {
+		if !isOwn(entry) {
 			continue
-		case !kept.Empty():
-			fields = append(fields, withFields(entry, kept))
 		}
-		changed = true
+		owned, path := fieldsOf(entry), fmt.Sprintf("/metadata/managedFields/%d", i)
+		switch kept := owned.Intersection(t.annotated()); {
+		case kept.Equals(owned):
+		case kept.Empty():
+			changes = append(changes, change{Operation: "remove", Path: path})
+		default:
+			changes = append(changes, change{"replace", path, withFields(entry, kept)})
+		}
 	}
-	return fields, changed
+	return changes
 }
 
 // annotated returns the fields that annotations assign to any Rollout, and the maps

@@ -30,6 +30,25 @@ type applier struct {
 	remedy string
 }
 
+// trackingID and instanceLabel are of Argo CD.
+const (
+	trackingID    = "argocd.argoproj.io/tracking-id"
+	instanceLabel = "app.kubernetes.io/instance"
+)
+
+// parentLabels returns the labels by which parents are found.
+func parentLabels(object metav1.Object) map[string]string {
+	kept := map[string]string{}
+	for key, value := range object.GetLabels() {
+		domain, name, _ := strings.Cut(key, "/")
+		isFlux := strings.HasSuffix(domain, ".fluxcd.io") || strings.HasSuffix(domain, "fluxcd.controlplane.io")
+		if key == instanceLabel || isFlux && (name == "name" || name == "namespace") {
+			kept[key] = value
+		}
+	}
+	return kept
+}
+
 var appliers = []applier{
 	{
 		"kustomize-controller", kustomizev1.KustomizationKind, labelledBy(kustomizev1.GroupVersion.Group),
@@ -81,9 +100,9 @@ func labelledBy(group string) func(metav1.Object) string {
 // trackedBy returns the Argo CD Application that applies an object: by its annotation, which
 // ends with the object, or by the label that older versions set.
 func trackedBy(object metav1.Object) string {
-	id := object.GetAnnotations()["argocd.argoproj.io/tracking-id"]
+	id := object.GetAnnotations()[trackingID]
 	if name, of, _ := strings.Cut(id, ":"); strings.HasSuffix(of, ":"+object.GetNamespace()+"/"+object.GetName()) {
 		return truncate.Line(name, truncate.LongestName)
 	}
-	return object.GetLabels()["app.kubernetes.io/instance"]
+	return object.GetLabels()[instanceLabel]
 }

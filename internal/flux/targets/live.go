@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package targets
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/fluxrollouts/rollout-controller/internal/live"
+)
+
+// Live reads the target's object past the caches. If it does not exist, the error is
+// NotFound.
+func (t Target) Live(ctx context.Context, reader client.Reader, options ...client.GetOption) (Target, error) {
+	live := Target{Variables: t.Variables, Paths: t.Paths, Source: t.Source, Elsewhere: t.Elsewhere}
+	switch {
+	case t.Repository != nil:
+		live.Repository = &sourcev1.OCIRepository{}
+	case t.HelmRelease != nil:
+		live.HelmRelease = &helmv2.HelmRelease{}
+	default:
+		live.Kustomization = &kustomizev1.Kustomization{}
+	}
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(t.Object()), live.Object(), options...); err != nil {
+		return live, fmt.Errorf("get %s: %w", t, err)
+	}
+	return live, nil
+}
+
+// LiveWithOwners is like Live, and keeps which managers own the version fields, and for
+// whom they apply the object.
+func (t Target) LiveWithOwners(ctx context.Context, reader client.Reader) (Target, error) {
+	versions := fieldpath.NewSet()
+	for _, f := range t.fields() {
+		versions.Insert(t.pathOf(f))
+	}
+	owners := live.OwnersOf(versions, isOwn)
+	return t.Live(ctx, reader, live.Also(func(whole client.Object) func(client.Object) {
+		keepOwners, labels, id := owners(whole), parentLabels(whole), whole.GetAnnotations()[trackingID]
+		return func(kept client.Object) {
+			keepOwners(kept)
+			kept.SetLabels(labels)
+			annotations := map[string]string{trackingID: id}
+			maps.Copy(annotations, kept.GetAnnotations())
+			kept.SetAnnotations(annotations)
+		}
+	}))
+}
+
+// EachLive reads targets past the caches, together with the sources that they consume, each
+// object once, and calls do with each target and its place among the given ones. A target
+// and one source are in memory at a time. It omits objects that no longer exist.
+func EachLive(ctx context.Context, reader client.Reader, targets []Target, do func(i int, live Target)) error {
+	for _, group := range bySource(targets) {
+		source := liveSource{reader: reader, key: group.source}
+		for _, i := range group.targets {
+			live, err := targets[i].Live(ctx, reader)
+			if apierrors.IsNotFound(err) {
+				continue
+			}
+			if err == nil {
+				live.Source, err = source.of(ctx, live)
+			}
+			if err != nil {
+				return err
+			}
+			do(i, live)
+		}
+	}
+	return nil
+}
+
+// group are targets with the same source. If that is a target itself, it is the first.
+type group struct {
+	source  types.NamespacedName
+	targets []int
+}
+
+func bySource(targets []Target) []group {
+	var groups []group
+	at := map[types.NamespacedName]int{}
+	for i, t := range targets {
+		key, consumes := t.consumes()
+		if t.Repository != nil {
+			key = client.ObjectKeyFromObject(t.Repository)
+		}
+		n, known := at[key]
+		if !known {
+			n, groups = len(groups), append(groups, group{source: key})
+			at[key] = n
+		}
+		if all := &groups[n].targets; t.Repository != nil && !consumes {
+			*all = append([]int{i}, *all...)
+		} else {
+			*all = append(*all, i)
+		}
+	}
+	return groups
+}
+
+// liveSource is an OCIRepository that was read for the targets that consume it.
+type liveSource struct {
+	reader client.Reader
+	key    types.NamespacedName
+	object *sourcev1.OCIRepository
+	known  bool
+}
+
+// of returns the OCIRepository that the target consumes. It returns nil if there is none.
+func (s *liveSource) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
+	if t.Repository != nil {
+		s.object, s.known = t.Repository, true
+		return nil, nil
+	}
+	key, consumes := t.consumes()
+	if consumes && key == s.key && s.known {
+		return s.object, nil
+	}
+	source, err := t.readSource(ctx, s.reader)
+	if err == nil && key == s.key {
+		s.object, s.known = source, true
+	}
+	return source, err
+}
+
+// Outline returns the target with what shows whether it applies what a Repository pulls, and
+// nothing else.
+func (t Target) Outline() Target {
+	metadata := metav1.ObjectMeta{Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), DeletionTimestamp: t.Object().GetDeletionTimestamp()}
+	outline := Target{Elsewhere: t.Elsewhere}
+	switch {
+	case t.Repository != nil:
+		outline.Repository = &sourcev1.OCIRepository{ObjectMeta: metadata}
+	case t.HelmRelease != nil:
+		outline.HelmRelease = &helmv2.HelmRelease{ObjectMeta: metadata}
+		outline.HelmRelease.Spec.ChartRef, outline.HelmRelease.Status.HelmChart = t.HelmRelease.Spec.ChartRef, t.HelmRelease.Status.HelmChart
+	default:
+		outline.Kustomization = &kustomizev1.Kustomization{ObjectMeta: metadata}
+		outline.Kustomization.Spec.SourceRef = t.Kustomization.Spec.SourceRef
+	}
+	return outline
+}
