@@ -3,17 +3,21 @@
 package rollout
 
 import (
+	"context"
+	"errors"
 	"testing"
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
@@ -77,4 +81,23 @@ func (s *testEnv) cachedClient(t *testing.T) client.Client {
 	s.Run(t, mgr)
 	s.Expect(mgr.GetCache().WaitForCacheSync(s.Ctx)).To(BeTrue())
 	return mgr.GetClient()
+}
+
+// TestFieldsOfAnotherVersionAreNotRelinquished: the patch names entries by their place,
+// which another writer may have changed.
+func TestFieldsOfAnotherVersionAreNotRelinquished(t *testing.T) {
+	s := openAfterUpstream(t, fixture.MakeRollout("shop"), nil)
+	all, err := targets.Find(s.Ctx, s.reconciler.Client, types.NamespacedName{Namespace: s.Namespace, Name: "shop"})
+	s.Expect(err).NotTo(HaveOccurred())
+	outrun := interceptor.NewClient(s.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			err := c.Get(ctx, key, o, options...)
+			change := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"changed":"yes"}}}`))
+			return errors.Join(err, s.WithWatch.Patch(ctx, o.DeepCopyObject().(client.Object), change, client.FieldOwner("somebody")))
+		},
+	})
+	for _, found := range all {
+		s.Expect(found.OwnsTooMuch()).To(BeTrue())
+		s.Expect(apierrors.IsConflict(found.Relinquish(s.Ctx, outrun, s.WithWatch))).To(BeTrue())
+	}
 }
