@@ -49,7 +49,7 @@ func (w wiring) registerDeployments(ctx context.Context) error {
 	}
 	deployments := &deploymentcoordination.Reconciler{
 		Client:    w.GetClient(),
-		APIReader: w.GetAPIReader(),
+		APIReader: w.live,
 		Events:    w.eventsBy(coordinationController + "-controller"),
 		Now:       time.Now,
 		Self:      w.self(),
@@ -66,7 +66,7 @@ func (w wiring) registerStatefulSets(ctx context.Context) error {
 	}
 	sets := &statefulsetrollout.Reconciler{
 		Client:      w.GetClient(),
-		APIReader:   w.GetAPIReader(),
+		APIReader:   w.live,
 		Events:      w.eventsBy(statefulSetController + "-controller"),
 		Now:         time.Now,
 		UseEviction: w.useEviction,

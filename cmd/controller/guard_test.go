@@ -26,8 +26,7 @@ type managing struct {
 	client client.Client
 }
 
-func (m managing) GetClient() client.Client    { return m.client }
-func (m managing) GetAPIReader() client.Reader { return m.client }
+func (m managing) GetClient() client.Client { return m.client }
 
 // TestRegistriesOfTenantsAreGuarded: for the metadata of images, their tags and reports.
 func TestRegistriesOfTenantsAreGuarded(t *testing.T) {

@@ -27,13 +27,16 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -87,13 +90,21 @@ func run(ctx context.Context, o *options) error {
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
+	objects, err := live.NewObjects(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	past := live.NewReader(objects, scheme, on.mapper, ctrlcache.Options{
+		DefaultTransform: cache.Options(cache.Setting{}).DefaultTransform, ByObject: managerOptions.Cache.ByObject, // what is read once counts for no namespace
+	})
 	broadcasters, err := startEvents(mgr)
 	if err != nil {
 		return err
 	}
 	defer broadcasters.Shutdown() // sends the remaining events
 	wired := wiring{
-		Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters, unread: unread, guard: newGuard(mgr.GetAPIReader()),
+		Manager: mgr, options: o, cluster: on, starts: starts, broadcasters: broadcasters, unread: unread,
+		live: past, guard: newGuard(past),
 	}
 	if err := register(ctx, wired); err != nil {
 		return err

@@ -250,7 +250,7 @@ func (o *options) manager(starts map[string]bool) ctrl.Options {
 // caches returns the options of caches that contain only the objects that the started
 // controllers read.
 func (o *options) caches(starts map[string]bool) ctrlcache.Options {
-	caches := ctrlcache.Options{DefaultTransform: ctrlcache.TransformStripManagedFields()}
+	caches := ctrlcache.Options{DefaultTransform: cache.Bounded(ctrlcache.TransformStripManagedFields())}
 	if promotes(starts) {
 		caches = cache.Options(cache.Setting{Rollouts: o.selector, NamespaceMemory: int(o.namespaceMemory)})
 	}

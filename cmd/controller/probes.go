@@ -22,7 +22,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/object"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
-	"github.com/fluxrollouts/rollout-controller/internal/live"
 )
 
 // protectedFor is how long the addresses of the API server are kept, which no request of a
@@ -91,10 +90,6 @@ func (w wiring) registerMeasurements(ctx context.Context) error {
 	if err != nil || !enabled {
 		return err
 	}
-	objects, err := live.NewObjects(w.GetConfig(), w.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("create a client for objects: %w", err)
-	}
 	log := w.GetLogger().WithName("measurements")
 	measurements := pool.New(clock.RealClock{}, w.probes.concurrent, func(check types.NamespacedName, cause any) {
 		log.Error(nil, "a measurement of a HealthCheck panicked", "healthcheck", check.String(), "cause", fmt.Sprint(cause))
@@ -105,9 +100,9 @@ func (w wiring) registerMeasurements(ctx context.Context) error {
 	checks := &measurement.Reconciler{
 		Client: w.GetClient(), Pool: measurements, Now: time.Now, Shard: w.shard, Durations: w.timed,
 		Means: probing.Means{
-			Guard: w.guard, Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.GetAPIReader(), Clock: clock.RealClock{},
-			Objects: &object.Reader{Objects: objects, Mapper: w.GetRESTMapper(), Now: time.Now},
-			Jobs:    &job.Runner{Reader: w.GetAPIReader(), Writer: w.GetClient()},
+			Guard: w.guard, Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.live, Clock: clock.RealClock{},
+			Objects: &object.Reader{Objects: w.live.Objects, Mapper: w.GetRESTMapper(), Now: time.Now},
+			Jobs:    &job.Runner{Reader: w.live.Keeping(job.Kept()), Writer: w.GetClient()},
 		},
 	}
 	return checks.SetupWithManager(ctx, w, w.controller())

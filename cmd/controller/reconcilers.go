@@ -24,6 +24,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
@@ -45,6 +46,7 @@ type wiring struct {
 	unread       *unreadable.Objects
 	guard        destination.Guard
 	reports      reports
+	live         *live.Reader // past the caches: nothing else reads there what tenants write
 }
 
 // register adds the reconcilers that start, and the probes, to the manager.
@@ -150,7 +152,8 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	}
 	rollouts := &rollout.Reconciler{
 		Client:                w.GetClient(),
-		APIReader:             w.GetAPIReader(),
+		APIReader:             w.live.Keeping(rollout.Kept()),
+		Objects:               w.live.Objects,
 		Events:                w.events(),
 		Now:                   time.Now,
 		Metadata:              store,
@@ -201,6 +204,7 @@ func (w wiring) registerSchedules(ctx context.Context) error {
 func (w wiring) registerHealthChecks(ctx context.Context) error {
 	checks := &healthcheck.Reconciler{
 		Client:               w.GetClient(),
+		Objects:              w.live.Objects,
 		Now:                  time.Now,
 		NoCrossNamespaceRefs: w.refs.NoCrossNamespaceRefs,
 		Shard:                w.shard,
@@ -232,7 +236,7 @@ func (w wiring) metadata() (*imageinfo.Store, error) {
 }
 
 func (w wiring) registryReader() (*registry.Reader, error) {
-	registries, err := registry.NewReader(w.GetClient(), w.GetAPIReader(), w.guard)
+	registries, err := registry.NewReader(w.GetClient(), w.live, w.guard)
 	if err != nil {
 		return nil, err
 	}

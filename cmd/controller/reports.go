@@ -88,7 +88,7 @@ func (w wiring) newReports() (reports, error) {
 	in := registry.NewReports(reader)
 	in.Limit(w.options.reports.qps, w.options.reports.burst)
 	made := reports{store: look.New(w.GetClient(), in.Pull,
-		look.NewKeys(w.GetAPIReader(), w.ownSecret(w.options.reports.trustedKeys)), look.NewPlace(w.GetClient()), w.GetLogger().WithName("reports"))}
+		look.NewKeys(w.live, w.ownSecret(w.options.reports.trustedKeys)), look.NewPlace(w.GetClient()), w.GetLogger().WithName("reports"))}
 	if err := w.Add(made.store); err != nil {
 		return reports{}, fmt.Errorf("add the store of reports: %w", err)
 	}
@@ -96,7 +96,7 @@ func (w wiring) newReports() (reports, error) {
 		return made, nil
 	}
 	made.publisher = publish.New(w.GetClient(), in.Push, in.Pull, registry.PlaceOf,
-		publish.NewKey(w.GetAPIReader(), w.ownSecret(w.options.reports.signingKey)),
+		publish.NewKey(w.live, w.ownSecret(w.options.reports.signingKey)),
 		w.identity(), w.GetLogger().WithName("reports"))
 	if err := w.Add(made.publisher); err != nil {
 		return reports{}, fmt.Errorf("add the publisher of reports: %w", err)
@@ -107,5 +107,5 @@ func (w wiring) newReports() (reports, error) {
 // identity is who signs the reports.
 func (w wiring) identity() publish.Identity {
 	r := w.options.reports
-	return publish.Identity{Cluster: r.clusterName, UID: publish.ClusterUID(w.GetAPIReader()), Replaces: r.takeOver}
+	return publish.Identity{Cluster: r.clusterName, UID: publish.ClusterUID(w.live), Replaces: r.takeOver}
 }

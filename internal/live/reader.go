@@ -33,18 +33,24 @@ const perPage = 500
 // that a cache cannot keep is unreadable here too. Lists end at a limit that the caller
 // gives; without one, they have all objects.
 type Reader struct {
-	objects *Objects
-	scheme  *runtime.Scheme
-	mapper  meta.RESTMapper
-	usual   toolscache.TransformFunc
-	keep    map[reflect.Type]toolscache.TransformFunc
+	// Objects reads the objects.
+	Objects *Objects
+
+	scheme *runtime.Scheme
+	mapper meta.RESTMapper
+	usual  toolscache.TransformFunc
+	keep   map[reflect.Type]toolscache.TransformFunc
 }
 
 var _ client.Reader = &Reader{}
 
 // NewReader returns a Reader that keeps what caches with these options keep.
 func NewReader(objects *Objects, scheme *runtime.Scheme, mapper meta.RESTMapper, caches ctrlcache.Options) *Reader {
-	r := &Reader{objects: objects, scheme: scheme, mapper: mapper, usual: caches.DefaultTransform}
+	usual := caches.DefaultTransform
+	if usual == nil {
+		usual = func(o any) (any, error) { return o, nil }
+	}
+	r := &Reader{Objects: objects, scheme: scheme, mapper: mapper, usual: usual}
 	return r.Keeping(caches.ByObject)
 }
 
@@ -71,7 +77,7 @@ func (r *Reader) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 		return err
 	}
 	request := r.request(into, kind, key.Namespace).Name(key.Name)
-	err = r.objects.get(ctx, request, kind, func(raw json.RawMessage) error { return r.decode(raw, into, alsoIn(options)) })
+	err = r.Objects.get(ctx, request, kind, func(raw json.RawMessage) error { return r.decode(raw, into, alsoIn(options)) })
 	if err != nil {
 		return err
 	}
@@ -99,7 +105,7 @@ func (r *Reader) List(ctx context.Context, list client.ObjectList, options ...cl
 	}
 	for {
 		request := r.request(list, kind, asked.Namespace).VersionedParams(page, metav1.ParameterCodec)
-		metadata, err := r.objects.list(ctx, request, kind, do)
+		metadata, err := r.Objects.list(ctx, request, kind, do)
 		if err != nil {
 			return err
 		}
@@ -155,7 +161,7 @@ func (r *Reader) kindOf(o runtime.Object) (*meta.RESTMapping, error) {
 // request asks for no more than the metadata if the object, or the list, has nothing else.
 func (r *Reader) request(of runtime.Object, kind *meta.RESTMapping, namespace string) *rest.Request {
 	const format = "application/json;as=%s;g=meta.k8s.io;v=v1"
-	request := r.objects.request(kind, namespace)
+	request := r.Objects.request(kind, namespace)
 	switch of.(type) {
 	case *metav1.PartialObjectMetadata:
 		return request.SetHeader("Accept", fmt.Sprintf(format, "PartialObjectMetadata"))

@@ -30,6 +30,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -205,6 +206,13 @@ func (e *Env) NewManager(user *rest.Config, scheme *runtime.Scheme, cached cache
 	mgr, err := ctrl.NewManager(user, options)
 	e.Expect(err).NotTo(gomega.HaveOccurred())
 	return mgr
+}
+
+// Live returns what reads past the caches of a manager.
+func (e *Env) Live(mgr ctrl.Manager, cached cache.Options) *live.Reader {
+	objects, err := live.NewObjects(mgr.GetConfig(), mgr.GetHTTPClient())
+	e.Expect(err).NotTo(gomega.HaveOccurred())
+	return live.NewReader(objects, mgr.GetScheme(), mgr.GetRESTMapper(), cached)
 }
 
 // Run starts a manager. The returned function or the end of the test stops it.

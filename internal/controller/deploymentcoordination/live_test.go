@@ -56,9 +56,10 @@ func (s *street) play(edits ...func(*Reconciler)) (stop func()) {
 
 // playAs runs the reconciler as the given user.
 func (s *street) playAs(user *rest.Config, edits ...func(*Reconciler)) (stop func()) {
-	mgr := s.NewManager(user, testScheme(), cache.Options{ByObject: CacheByObject()})
+	caches := cache.Options{ByObject: CacheByObject()}
+	mgr := s.NewManager(user, testScheme(), caches)
 	r := &Reconciler{
-		Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Now: time.Now,
+		Client: mgr.GetClient(), APIReader: s.Live(mgr, caches), Now: time.Now,
 		Events: mgr.GetEventRecorderFor(component), //nolint:staticcheck // as the controller does
 	}
 	for _, edit := range edits {

@@ -65,6 +65,8 @@ const (
 type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
+	// Objects reads what Kustomizations have applied, past the caches.
+	Objects kustomization.Objects
 	// Now is the clock.
 	Now func() time.Time
 	// NoCrossNamespaceRefs refuses what is in other namespaces.

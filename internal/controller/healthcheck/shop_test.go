@@ -176,8 +176,9 @@ func (s *shop) read() {
 func (s *shop) newController(user *rest.Config) ctrl.Manager {
 	user = rest.CopyConfig(user)
 	user.Wrap(s.requests.Wrap)
-	mgr := s.NewManager(user, env.Scheme(), cache.Options(cache.Setting{}))
-	s.reconciler = &Reconciler{Client: mgr.GetClient(), Now: time.Now}
+	caches := cache.Options(cache.Setting{})
+	mgr := s.NewManager(user, env.Scheme(), caches)
+	s.reconciler = &Reconciler{Client: mgr.GetClient(), Objects: s.Live(mgr, caches).Objects, Now: time.Now}
 	s.Expect(s.reconciler.SetupWithManager(s.Ctx, mgr, Options{MaxRetryDelay: time.Minute})).To(Succeed())
 	return mgr
 }

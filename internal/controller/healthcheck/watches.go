@@ -28,7 +28,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -57,15 +56,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err != nil {
 		return fmt.Errorf("create a client for metadata: %w", err)
 	}
-	inventory, err := live.NewObjects(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("create a client for inventories: %w", err)
-	}
 	inventories := &inventorySource{reconciler: r}
 	watches := &changes.Watches{Client: objects, Changed: inventories.changed, Lost: inventories.lost, Now: r.Now}
 	inventories.watches = watches
 	r.checker = &kustomization.Checker{
-		Objects: inventory, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
+		Objects: r.Objects, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
 	}
 	r.watches, r.wake = watches, inventories.wake
 	r.retries = newRetries(opts.MaxRetryDelay)

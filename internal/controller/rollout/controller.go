@@ -58,6 +58,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
@@ -85,6 +86,8 @@ type Reconciler struct {
 	Client client.Client
 	// APIReader reads past the caches, before a step that cannot be undone.
 	APIReader client.Reader
+	// Objects reads what Kustomizations have applied, past the caches.
+	Objects kustomization.Objects
 	// Events announces transitions.
 	Events record.EventRecorder
 	// Now is the clock.

@@ -49,7 +49,7 @@ func TestNothingIsRememberedOfWhatIsDeleted(t *testing.T) {
 	s.markedBy(40)
 	mgr, r := s.setUp(t, testPlane.RESTConfig(), s.Events, nil)
 	tries := 0
-	r.APIReader = unlisted{mgr.GetAPIReader(), &tries} // it must stay unknown which marks may be dropped
+	r.APIReader = unlisted{r.APIReader, &tries} // it must stay unknown which marks may be dropped
 	s.Expect(r.WatchHelmReleases(s.Ctx)).To(Succeed())
 	s.Run(t, mgr)
 	s.comesTo("shop", promoted{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeDeploying})

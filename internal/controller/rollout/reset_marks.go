@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -87,6 +88,17 @@ func (r *Reconciler) dropMarks(ctx context.Context, check *v1alpha1.HealthCheck)
 		return isMark && !exist[types.UID(uid)]
 	})
 	r.marks.left(check.UID, left)
+}
+
+// Kept returns what a Reconciler has to know of the metadata that it reads past the caches:
+// which Rollouts exist. Their labels may be large.
+func Kept() map[client.Object]cache.ByObject {
+	return map[client.Object]cache.ByObject{&metav1.PartialObjectMetadata{}: {Transform: func(o any) (any, error) {
+		if rollout, ok := o.(*metav1.PartialObjectMetadata); ok {
+			return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{UID: rollout.UID}}, nil
+		}
+		return o, nil
+	}}}
 }
 
 // existingRollouts returns the UIDs of all Rollouts in all namespaces and shards,

@@ -31,7 +31,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -45,11 +44,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	objects, err := live.NewObjects(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("create a client for inventories: %w", err)
-	}
-	r.started = &kustomization.Checker{Objects: objects, Mapper: mgr.GetRESTMapper(), Now: r.Now}
+	r.started = &kustomization.Checker{Objects: r.Objects, Mapper: mgr.GetRESTMapper(), Now: r.Now}
 	on := handler.EnqueueRequestsFromMapFunc
 	build := ctrl.NewControllerManagedBy(mgr).WithEventFilter(r.writes.ForgetGone())
 	if r.Metadata != nil {

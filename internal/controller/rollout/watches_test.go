@@ -57,9 +57,10 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 	s.Expect(mgr.Add(s.unread)).To(Succeed())
 	shard, err := shard.New(mgr, s.unread.NewCache, selector, map[string]ctrlcache.Config{s.Namespace: {}})
 	s.Expect(err).NotTo(HaveOccurred())
-	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: events, Now: s.Clock.Now, Shard: shard}
+	past := s.Live(mgr, cache.Options(cache.Setting{}))
+	r := &Reconciler{Client: mgr.GetClient(), APIReader: past.Keeping(Kept()), Objects: past.Objects, Events: events, Now: s.Clock.Now, Shard: shard}
 	if s.asksRegistries {
-		registries, err := registry.NewReader(mgr.GetClient(), mgr.GetAPIReader(), fixture.Loopback())
+		registries, err := registry.NewReader(mgr.GetClient(), past, fixture.Loopback())
 		s.Expect(err).NotTo(HaveOccurred())
 		r.Metadata = imageinfo.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}

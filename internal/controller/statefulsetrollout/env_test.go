@@ -229,13 +229,14 @@ func (s *testEnv) play(t *testing.T) (stop func()) {
 func (s *testEnv) playAs(t *testing.T, user *rest.Config) (stop func()) {
 	t.Helper()
 	user.Wrap(s.requests.wrap)
-	mgr := s.NewManager(user, clientgoscheme.Scheme, cache.Options{ByObject: CacheByObject()}, func(o *ctrl.Options) {
+	caches := cache.Options{ByObject: CacheByObject()}
+	mgr := s.NewManager(user, clientgoscheme.Scheme, caches, func(o *ctrl.Options) {
 		if s.everywhere {
 			o.Cache.DefaultNamespaces = nil
 		}
 	})
 	r := &Reconciler{
-		Client: s.guarded(mgr), APIReader: mgr.GetAPIReader(), Events: s.Events, Now: time.Now,
+		Client: s.guarded(mgr), APIReader: s.Live(mgr, caches), Events: s.Events, Now: time.Now,
 		UseEviction: s.evicts, Metrics: s.metrics,
 	}
 	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{MaxConcurrentReconciles: 2})).To(Succeed())

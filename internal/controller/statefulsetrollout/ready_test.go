@@ -35,7 +35,7 @@ func TestReplicaThatDoesNotLeadIsReady(t *testing.T) {
 		LeaderElection: true, LeaderElectionID: "leader", LeaderElectionNamespace: s.Namespace,
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	r := &Reconciler{Client: mgr.GetClient(), APIReader: mgr.GetAPIReader(), Events: s.Events, Now: time.Now}
+	r := &Reconciler{Client: mgr.GetClient(), APIReader: s.Live(mgr, cache.Options{ByObject: CacheByObject()}), Events: s.Events, Now: time.Now}
 	s.Expect(r.SetupWithManager(s.Ctx, mgr, controller.Options{})).To(Succeed())
 	endpoint := Ready(mgr.GetCache())
 	answer := func() int {
