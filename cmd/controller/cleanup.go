@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/admission/singleobject"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
 )
 
@@ -29,11 +30,11 @@ func (w wiring) registerCleanup(ctx context.Context) error {
 	if may, err := w.cluster.mayDrop(ctx, rights); err != nil || !may {
 		return err
 	}
-	live, err := client.New(w.GetConfig(), client.Options{HTTPClient: w.GetHTTPClient(), Scheme: w.GetScheme(), Mapper: w.GetRESTMapper()})
+	direct, err := client.New(w.GetConfig(), client.Options{HTTPClient: w.GetHTTPClient(), Scheme: w.GetScheme(), Mapper: w.GetRESTMapper()})
 	if err != nil {
 		return fmt.Errorf("prepare a client: %w", err)
 	}
-	if installed, err := rights.Installed(ctx, live); err != nil || !installed {
+	if installed, err := rights.Installed(ctx, direct); err != nil || !installed {
 		return err
 	}
 	roles, err := rbacclient.NewForConfigAndClient(w.GetConfig(), w.GetHTTPClient())
@@ -42,7 +43,7 @@ func (w wiring) registerCleanup(ctx context.Context) error {
 	}
 	coordinator := singleobject.Watch(roles.RESTClient(), "clusterrolebindings", &rbacv1.ClusterRoleBinding{}, types.NamespacedName{Name: rights.Coordinator})
 	return errors.Join(w.Add(coordinator), w.Add(&uninstall.Cleanup{
-		Client: live, Coordinator: coordinator, Rights: rights, Namespace: w.onlyWatched(),
+		Client: direct, Deployments: w.live.Keeping(deploymentcoordination.CacheByObject()), Coordinator: coordinator, Rights: rights, Namespace: w.onlyWatched(),
 		Coordinates: w.starts[coordinationController], Clock: clock.RealClock{},
 	}))
 }

@@ -11,10 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	ctrlcache "sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/fluxrollouts/rollout-controller/internal/admission"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
+	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/uninstall"
 )
 
@@ -45,9 +48,14 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
+	objects, err := live.NewObjects(config, mgr.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	deployments := live.NewReader(objects, scheme, on.mapper, ctrlcache.Options{ByObject: deploymentcoordination.CacheByObject()})
 	return once(ctx, mgr, func(ctx context.Context) error {
 		names := admission.NamesOf(o.installation(), o.namespace)
-		err := errors.Join(uninstall.StopAdmission(ctx, c, names.Policy, names.Webhook), uninstall.UnpauseAll(ctx, c, o.onlyWatched()))
+		err := errors.Join(uninstall.StopAdmission(ctx, c, names.Policy, names.Webhook), uninstall.UnpauseAll(ctx, deployments, c, o.onlyWatched()))
 		if err != nil {
 			return err
 		}

@@ -90,8 +90,10 @@ func (r Rights) Drop(ctx context.Context, c client.Client) error {
 // runnable of a manager and runs on the leader: any earlier coordinator has ended by
 // then.
 type Cleanup struct {
-	// Client reads past the caches.
+	// Client reads past the caches, and writes.
 	Client client.Client
+	// Deployments reads Deployments past the caches, of which tenants create any number.
+	Deployments client.Reader
 	// Coordinator is the binding of the coordinator's role.
 	Coordinator *singleobject.Object[*rbacv1.ClusterRoleBinding]
 	// Rights contains the names of the RBAC objects.
@@ -152,9 +154,9 @@ func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
 // clean unpauses everything. It checks again once the API server no longer pauses, and
 // drops the rights.
 func (c *Cleanup) clean(ctx context.Context) error {
-	unpaused, err := unpauseAll(ctx, c.Client, c.Namespace)
+	unpaused, err := unpauseAll(ctx, c.Deployments, c.Client, c.Namespace)
 	if err == nil && unpaused > 0 && c.sleep(ctx, settling) {
-		_, err = unpauseAll(ctx, c.Client, c.Namespace)
+		_, err = unpauseAll(ctx, c.Deployments, c.Client, c.Namespace)
 	}
 	if err != nil {
 		return err

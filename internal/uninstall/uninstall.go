@@ -80,23 +80,23 @@ func StopAdmission(ctx context.Context, c client.Client, policy, webhook string)
 
 // UnpauseAll unpauses every Deployment that waits for a coordination, in a namespace, or in
 // all if it is empty. Deployments that a user has paused by annotation stay paused. If
-// one cannot be unpaused, the others still are.
-func UnpauseAll(ctx context.Context, c client.Client, namespace string) error {
-	_, err := unpauseAll(ctx, c, namespace)
+// one cannot be unpaused, the others still are. The reader reads past the caches.
+func UnpauseAll(ctx context.Context, from client.Reader, to client.Writer, namespace string) error {
+	_, err := unpauseAll(ctx, from, to, namespace)
 	return err
 }
 
 // unpauseAll is like UnpauseAll, and counts the Deployments.
-func unpauseAll(ctx context.Context, c client.Client, namespace string) (unpaused int, err error) {
+func unpauseAll(ctx context.Context, from client.Reader, to client.Writer, namespace string) (unpaused int, err error) {
 	var errs []error
 	list := &appsv1.DeploymentList{}
 	for begun := false; !begun || list.Continue != ""; begun = true {
-		if err := c.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
+		if err := from.List(ctx, list, client.InNamespace(namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
 			return unpaused, errors.Join(append(errs, fmt.Errorf("list Deployments: %w", err))...)
 		}
 		for i := range list.Items {
 			if _, held := list.Items[i].Annotations[v1.HeldByAnnotation]; held {
-				errs = append(errs, unpause(ctx, c, client.ObjectKeyFromObject(&list.Items[i])))
+				errs = append(errs, unpause(ctx, from, to, client.ObjectKeyFromObject(&list.Items[i])))
 				unpaused++
 			}
 		}
@@ -105,16 +105,16 @@ func unpauseAll(ctx context.Context, c client.Client, namespace string) (unpause
 }
 
 // unpause unpauses one Deployment, on condition that nobody writes it meanwhile.
-func unpause(ctx context.Context, c client.Client, key types.NamespacedName) error {
+func unpause(ctx context.Context, from client.Reader, to client.Writer, key types.NamespacedName) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		d := &appsv1.Deployment{}
-		if err := c.Get(ctx, key, d); err != nil {
+		if err := from.Get(ctx, key, d); err != nil {
 			return err
 		}
 		before := d.DeepCopy()
 		delete(d.Annotations, v1.HeldByAnnotation)
 		d.Spec.Paused = d.Spec.Paused && d.Annotations[v1.RolloutPausedAnnotation] == v1.RolloutPausedValue
-		_, err := write.Patch(ctx, c, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+		_, err := write.Patch(ctx, to, d, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 		return err
 	})
 	if client.IgnoreNotFound(err) != nil {
