@@ -117,7 +117,6 @@ var unseen = map[string][]string{
 		"watch …: …",
 		"add the metadata store: …",
 		"create a client for metadata: …",
-		"create a client for inventories: …",
 		"index HealthChecks by subject: …",
 		"create a client for objects of any kind: …",
 		"index ImagePolicies by ImageRepository: …",
@@ -142,7 +141,8 @@ var unseen = map[string][]string{
 		"prepare a cache of all Rollouts: …",
 		"set up the watch on StatefulSets: …",
 	},
-	"it is the end of a message that is on the page": {": correct the login, or let it read this repository; see spec.backend.secret"},
+	"it is the end of a message that is on the page":         {": correct the login, or let it read this repository; see spec.backend.secret"},
+	"it never happens: every list of Kubernetes has objects": {"fill a list: …", "fill a list: … has no objects", "reduce …: …"},
 	"the log says it, and the same is tried again": {
 		"too many kinds were asked for that the API server does not serve",
 		"confirm the health: …",

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // failureOf returns the outcome if a request to the API server has failed; nil if it has
@@ -20,6 +21,8 @@ func failureOf(err error, verb, resource string) *health.Outcome {
 	switch {
 	case err == nil:
 		return nil
+	case unreadable.Because(err) != nil:
+		failure = health.Invalid(unreadable.Because(err).Error())
 	case lacksRight(err):
 		failure = health.Invalid(fmt.Sprintf("this controller may not %s %s: give it the ClusterRole health-jobs-role", verb, resource))
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):

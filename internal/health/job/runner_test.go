@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 func TestJobIsWhatTheCronJobWouldCreate(t *testing.T) {
@@ -193,6 +194,12 @@ func TestRefusalOfTheAPIServer(t *testing.T) {
 		"the API server is away": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errors.New("do not show this")
 		}}, health.Unobserved("the API server could not be asked; trying again")},
+		"the CronJob is too large": {interceptor.Funcs{Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			if _, is := o.(*batchv1.CronJob); is {
+				return &unreadable.Error{Object: "CronJob shop/smoke", Cause: "it has long texts"}
+			}
+			return apierrors.NewNotFound(jobs, key.Name)
+		}}, health.Invalid("CronJob shop/smoke cannot be read: it has long texts")},
 		"the API server is slow": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return fmt.Errorf("get: %w", context.DeadlineExceeded)
 		}}, health.Unobserved("the API server did not answer in time")},
