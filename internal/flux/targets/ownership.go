@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"sync"
 
@@ -77,8 +76,8 @@ func (t Target) OwnsTooMuch() bool { return len(t.excess()) > 0 }
 
 // Relinquish ends the ownership of such fields. Their values and the ownership of all other
 // fields do not change. It only succeeds if the object is the one that was read; after a
-// conflict, the caller must read it again. The target's object is updated from the
-// response.
+// conflict, the caller must read it again. The target's object gets the version and the
+// owned fields of the response.
 func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer client.Writer) error {
 	live, err := t.LiveWithOwners(ctx, reader)
 	if err != nil {
@@ -93,13 +92,15 @@ func (t Target) Relinquish(ctx context.Context, reader client.Reader, writer cli
 		return fmt.Errorf("encode patch for %s: %w", t, err)
 	}
 	patch := client.RawPatch(types.JSONPatchType, body)
-	answer, err := write.Patch(ctx, writer, t.Object(), patch)
+	answer, err := write.Patch(ctx, writer, t.metadata(), patch)
 	if err != nil {
 		return fmt.Errorf("give back fields of %s: %w", t, err)
 	}
+	KeepOwnFields(answer)
 	// The object is a copy of the cached one. Only the values behind its pointers are
 	// shared.
-	reflect.ValueOf(t.Object()).Elem().Set(reflect.ValueOf(answer).Elem())
+	t.Object().SetResourceVersion(answer.ResourceVersion)
+	t.Object().SetManagedFields(answer.ManagedFields)
 	return nil
 }
 

@@ -59,14 +59,19 @@ func (t Target) Write(ctx context.Context, c client.Client, rollout string, entr
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)
 	}
-	answer := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}}
-	answer.SetGroupVersionKind(t.groupVersion().WithKind(t.Kind()))
-	answer, err = write.Patch(ctx, c, answer, client.RawPatch(types.MergePatchType, body))
+	answer, err := write.Patch(ctx, c, t.metadata(), client.RawPatch(types.MergePatchType, body))
 	if err != nil {
 		return fmt.Errorf("patch %s: %w", t, err)
 	}
 	t.Object().SetResourceVersion(answer.ResourceVersion)
 	return nil
+}
+
+// metadata returns an object for a response that has nothing but metadata.
+func (t Target) metadata() *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: t.Object().GetNamespace(), Name: t.Object().GetName()}}
+	o.SetGroupVersionKind(t.groupVersion().WithKind(t.Kind()))
+	return o
 }
 
 func (t Target) groupVersion() schema.GroupVersion {
