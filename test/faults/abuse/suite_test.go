@@ -190,8 +190,9 @@ var edit = func() func(t *testing.T) []string {
 	workloads := &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "workloads-edit"},
 		Rules: []rbacv1.PolicyRule{
-			{APIGroups: []string{"apps"}, Resources: []string{"deployments"}, Verbs: []string{"create", "get", "list", "patch"}},
-			{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create", "get", "list", "patch"}},
+			{APIGroups: []string{""}, Resources: []string{"pods"}, Verbs: []string{"create", "get", "list", "patch"}},
+			{APIGroups: []string{"apps"}, Resources: []string{"deployments", "replicasets"}, Verbs: []string{"create", "get", "list", "patch"}},
+			{APIGroups: []string{"batch"}, Resources: []string{"jobs", "cronjobs"}, Verbs: []string{"create", "get", "list", "patch"}},
 		},
 	}
 	return func(t *testing.T) []string {
