@@ -142,6 +142,7 @@ var unseen = map[string][]string{
 		"set up the watch on StatefulSets: …",
 	},
 	"it is the end of a message that is on the page":         {": correct the login, or let it read this repository; see spec.backend.secret"},
+	"the controller says it to itself, to list a kind again": {"the objects are listed again"},
 	"it never happens: every list of Kubernetes has objects": {"fill a list: …", "fill a list: … has no objects", "reduce …: …"},
 	"the log says it, and the same is tried again": {
 		"too many kinds were asked for that the API server does not serve",

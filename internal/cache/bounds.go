@@ -45,8 +45,6 @@ func mostKept(o client.Object) int {
 		return 2 << 20
 	case *batchv1.CronJob: // a Job is made of it
 		return 128 << 10
-	case *coordinationv1.DeploymentCoordination: // its status has an entry for each of hundreds of Deployments
-		return 256 << 10
 	default:
 		return 32 << 10
 	}
