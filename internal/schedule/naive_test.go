@@ -12,35 +12,86 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 )
 
-// active follows the definition of one moment, word by word: it reads the wall clock and
-// looks at no other day than the present one and the one before.
+// active follows the definition of one moment, word by word: it reads the wall clock, and
+// looks at the windows that start today or in the eight days before.
 func active(spec *v1alpha1.RolloutScheduleSpec, zone *time.Location, t time.Time) bool {
-	return slices.ContainsFunc(spec.Rules, func(r v1alpha1.ScheduleRule) bool {
-		wall := t.In(zone)
-		date := time.Date(wall.Year(), wall.Month(), wall.Day(), 12, 0, 0, 0, time.UTC)
-		if hours := r.TimeRange; hours != nil {
-			now := string([]byte{digit(wall.Hour() / 10), digit(wall.Hour()), ':', digit(wall.Minute() / 10), digit(wall.Minute())})
-			switch overnight := hours.End <= hours.Start; {
-			case !overnight && (now < hours.Start || now >= hours.End):
-				return false
-			case overnight && now < hours.End:
-				date = date.AddDate(0, 0, -1) // yesterday's window is still active
-			case overnight && now < hours.Start:
-				return false
+	wall := t.In(zone)
+	today := time.Date(wall.Year(), wall.Month(), wall.Day(), 12, 0, 0, 0, time.UTC)
+	now := wall.Hour()*60 + wall.Minute()
+	isActive := func(r v1alpha1.ScheduleRule) bool {
+		for back := range 9 {
+			date := today.AddDate(0, 0, -back)
+			start, end := windowOn(r.TimeRange, date)
+			if now := now + back*24*60; start <= now && now < end && startsOn(r, date) {
+				return true
 			}
 		}
-		if len(r.DaysOfWeek) > 0 && !slices.Contains(r.DaysOfWeek, v1alpha1.DayOfWeek(date.Weekday().String())) {
-			return false
-		}
-		if r.DateRange != nil {
-			today := date.Format(time.DateOnly)
-			return r.DateRange.Start <= today && today <= r.DateRange.End
-		}
-		return true
-	})
+		return false
+	}
+	return slices.ContainsFunc(spec.Rules, isActive) && !slices.ContainsFunc(spec.Exceptions, isActive)
 }
 
-func digit(n int) byte { return byte('0' + n%10) }
+// windowOn returns the window of a date in minutes from its midnight.
+func windowOn(hours *v1alpha1.TimeRange, date time.Time) (start, end int) {
+	if hours == nil {
+		return 0, 24 * 60
+	}
+	start = minutes(hours.Start)
+	for end = minutes(hours.End); ; end, date = end+24*60, date.AddDate(0, 0, 1) {
+		if end > start && (hours.EndDay == "" || string(hours.EndDay) == date.Weekday().String()) {
+			return start, end
+		}
+	}
+}
+
+func minutes(clock string) int {
+	return (int(clock[0]-'0')*10+int(clock[1]-'0'))*60 + int(clock[3]-'0')*10 + int(clock[4]-'0')
+}
+
+func startsOn(r v1alpha1.ScheduleRule, date time.Time) bool {
+	isDay := func(n v1alpha1.DayOfMonth) bool {
+		if n > 0 {
+			return date.Day() == int(n)
+		}
+		return sameMonth(date, -int(n)-1) && !sameMonth(date, -int(n))
+	}
+	isWeek := func(n v1alpha1.WeekOfMonth) bool {
+		if n > 0 {
+			return sameMonth(date, -7*int(n-1)) && !sameMonth(date, -7*int(n))
+		}
+		return sameMonth(date, 7*int(-n-1)) && !sameMonth(date, 7*int(-n))
+	}
+	switch today := date.Format(time.DateOnly); {
+	case len(r.DaysOfWeek) > 0 && !slices.Contains(r.DaysOfWeek, v1alpha1.DayOfWeek(date.Weekday().String())):
+		return false
+	case len(r.Months) > 0 && !slices.Contains(r.Months, v1alpha1.Month(date.Month().String())):
+		return false
+	case len(r.DaysOfMonth) > 0 && !slices.ContainsFunc(r.DaysOfMonth, isDay):
+		return false
+	case len(r.WeeksOfMonth) > 0 && !slices.ContainsFunc(r.WeeksOfMonth, isWeek):
+		return false
+	case r.EveryWeeks != nil && !isOneOf(*r.EveryWeeks, date):
+		return false
+	case r.DateRange != nil:
+		return r.DateRange.Start <= today && today <= r.DateRange.End
+	}
+	return true
+}
+
+func sameMonth(date time.Time, days int) bool {
+	return date.AddDate(0, 0, days).Month() == date.Month()
+}
+
+// isOneOf looks at the weeks one after the other.
+func isOneOf(weeks v1alpha1.EveryWeeks, date time.Time) bool {
+	since, _ := time.Parse(time.DateOnly, weeks.Since)
+	for week := since; !week.After(date); week = week.AddDate(0, 0, 7*int(weeks.Count)) {
+		if date.Before(week.AddDate(0, 0, 7)) {
+			return true
+		}
+	}
+	return false
+}
 
 // flips searches minute by minute, and then second by second, for the moments at which
 // the schedule changes.

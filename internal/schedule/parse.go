@@ -28,16 +28,16 @@ func (e *FieldError) Unwrap() error { return e.err }
 
 func in(field string, err error) error { return &FieldError{strings.Split(field, "."), err} }
 
-// inRule returns the error in a rule as one in the spec.
-func inRule(spec *v1alpha1.ScheduleRule, i int, err error) error {
-	place := []string{"spec", "rules", strconv.Itoa(i)}
+// inRule returns the error in a rule of a list as one in the spec.
+func inRule(list string, spec *v1alpha1.ScheduleRule, i int, err error) error {
+	place := []string{"spec", list, strconv.Itoa(i)}
 	if inner, ok := errors.AsType[*FieldError](err); ok {
 		place = append(place, inner.Path...)
 	}
-	return &FieldError{place, fmt.Errorf("%s: %w", placeOf(spec, i), err)}
+	return &FieldError{place, fmt.Errorf("spec.%s: %w", placeOf(list, spec, i), err)}
 }
 
-// MaxRules is how many rules a schedule may have. That is enough for the holidays of many
+// MaxRules is how many rules and exceptions a schedule may have. That is enough for the holidays of many
 // years. Each Rollout that the schedule selects depends on its evaluation.
 const MaxRules = 200
 
@@ -55,27 +55,53 @@ func Parse(spec *v1alpha1.RolloutScheduleSpec) (*Schedule, error) {
 	default:
 		return nil, in("spec.action", fmt.Errorf("spec.action %q is neither Allow nor Deny", spec.Action))
 	}
-	if n := len(spec.Rules); n > MaxRules {
-		return nil, in("spec.rules", fmt.Errorf("spec.rules: there are %d rules, and at most %d are evaluated: remove those that are over", n, MaxRules))
+	if n := len(spec.Rules) + len(spec.Exceptions); n > MaxRules {
+		return nil, in("spec.rules", fmt.Errorf("spec.rules: there are %d rules and exceptions, and at most %d are evaluated: remove those that are over", n, MaxRules))
 	}
-	for i := range spec.Rules {
-		r, err := parseRule(&spec.Rules[i], i)
-		if err != nil {
-			return nil, inRule(&spec.Rules[i], i, err)
-		}
-		s.rules = append(s.rules, r)
+	if s.rules, err = parseRules(spec); err != nil {
+		return nil, err
 	}
-	s.breaks, s.byStart = breaksOf(s.rules), byStart(s.rules)
+	s.breaks = breaksOf(s.rules)
+	for i := range s.rules {
+		s.add(i, &s.rules[i])
+	}
+	s.setWindows()
 	return s, nil
 }
 
-func byStart(rules []rule) []*rule {
-	var sorted []*rule
-	for i := range rules {
-		sorted = append(sorted, &rules[i])
+func (s *Schedule) setWindows() {
+	for i := range s.rules {
+		r := &s.rules[i]
+		for weekday, to := range r.to {
+			s.windows[weekday] = append(s.windows[weekday], window{r.from, to, r.exception})
+			s.longest = max(s.longest, (to - 1).day())
+		}
 	}
-	slices.SortFunc(sorted, func(a, b *rule) int { return cmp.Compare(a.from, b.from) })
-	return sorted
+}
+
+// parseRules returns the rules and exceptions in the order in which their windows start.
+func parseRules(spec *v1alpha1.RolloutScheduleSpec) ([]rule, error) {
+	var all []rule
+	for i := range spec.Rules {
+		r, err := parseRule("rules", &spec.Rules[i], i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	for i := range spec.Exceptions {
+		r, err := parseRule("exceptions", &spec.Exceptions[i], i)
+		if err != nil {
+			return nil, err
+		}
+		r.exception = true
+		all = append(all, r)
+	}
+	for i := range all {
+		all[i].place = i
+	}
+	slices.SortStableFunc(all, func(a, b rule) int { return cmp.Compare(a.from, b.from) })
+	return all, nil
 }
 
 // zones contains the loaded zones by name: loading one takes longer than all else here.
@@ -99,20 +125,30 @@ func location(name string) (*time.Location, error) {
 }
 
 // placeOf returns the place of a rule in the spec, and its name.
-func placeOf(spec *v1alpha1.ScheduleRule, i int) string {
+func placeOf(list string, spec *v1alpha1.ScheduleRule, i int) string {
 	if spec.Name == "" {
-		return fmt.Sprintf("spec.rules[%d]", i)
+		return fmt.Sprintf("%s[%d]", list, i)
 	}
-	return fmt.Sprintf("spec.rules[%d] (%s)", i, spec.Name)
+	return fmt.Sprintf("%s[%d] (%s)", list, i, spec.Name)
 }
 
-func parseRule(spec *v1alpha1.ScheduleRule, i int) (rule, error) {
+func parseRule(list string, spec *v1alpha1.ScheduleRule, i int) (rule, error) {
 	r := everyDay()
 	r.name = spec.Name
 	if r.name == "" {
-		r.name = fmt.Sprintf("rules[%d]", i)
+		r.name = fmt.Sprintf("%s[%d]", list, i)
 	}
-	return r, cmp.Or(r.setHours(spec.TimeRange), r.setWeekdays(spec.DaysOfWeek), r.setDates(spec.DateRange))
+	if err := r.set(spec); err != nil {
+		return r, inRule(list, spec, i, err)
+	}
+	return r, nil
+}
+
+func (r *rule) set(spec *v1alpha1.ScheduleRule) error {
+	return cmp.Or(
+		r.setHours(spec.TimeRange), r.setWeekdays(spec.DaysOfWeek), r.setWeeks(spec), r.setMonths(spec.Months),
+		r.setDays(spec.DaysOfMonth), r.setDates(spec.DateRange), r.setCycle(spec.EveryWeeks),
+	)
 }
 
 func (r *rule) setHours(hours *v1alpha1.TimeRange) error {
@@ -127,10 +163,29 @@ func (r *rule) setHours(hours *v1alpha1.TimeRange) error {
 	if err != nil {
 		return in("timeRange.end", fmt.Errorf("timeRange.end %w", err))
 	}
-	if to <= from {
-		to += secondsPerDay
+	r.from = from
+	return r.setEnds(to, hours.EndDay)
+}
+
+// setEnds sets when the window ends that starts on each day of the week: at the first such
+// time after its start, on endDay if there is one.
+func (r *rule) setEnds(to reading, endDay v1alpha1.DayOfWeek) error {
+	ends, err := 0, error(nil)
+	if endDay != "" {
+		if ends, err = parseWeekday(endDay); err != nil {
+			return in("timeRange.endDay", fmt.Errorf("timeRange.endDay %w", err))
+		}
 	}
-	r.from, r.to = from, to
+	for starts := range r.to {
+		days, every := 0, 1
+		if endDay != "" {
+			days, every = (ends-starts+daysPerWeek)%daysPerWeek, daysPerWeek
+		}
+		if days == 0 && to <= r.from {
+			days = every
+		}
+		r.to[starts] = to + reading(days)*secondsPerDay
+	}
 	return nil
 }
 
@@ -151,18 +206,94 @@ func (r *rule) setWeekdays(names []v1alpha1.DayOfWeek) error {
 	}
 	r.weekdays = [daysPerWeek]bool{}
 	for _, name := range names {
-		weekday := slices.IndexFunc(weekdays, func(d time.Weekday) bool { return d.String() == string(name) })
-		if weekday < 0 {
-			return in("daysOfWeek", fmt.Errorf("daysOfWeek: %q is no day: write Monday, Tuesday, and so on", name))
+		weekday, err := parseWeekday(name)
+		if err != nil {
+			return in("daysOfWeek", fmt.Errorf("daysOfWeek: %w", err))
 		}
 		r.weekdays[weekday] = true
 	}
 	return nil
 }
 
-var weekdays = []time.Weekday{
-	time.Sunday, time.Monday, time.Tuesday, time.Wednesday, time.Thursday, time.Friday, time.Saturday,
+func parseWeekday(name v1alpha1.DayOfWeek) (int, error) {
+	for weekday := range daysPerWeek {
+		if time.Weekday(weekday).String() == string(name) {
+			return weekday, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is no day: write Monday, Tuesday, and so on", name)
 }
+
+func (r *rule) setWeeks(spec *v1alpha1.ScheduleRule) error {
+	if len(spec.WeeksOfMonth) > 0 && len(spec.DaysOfWeek) == 0 {
+		return in("weeksOfMonth", errors.New("weeksOfMonth needs daysOfWeek: it selects the first Friday, or the last"))
+	}
+	for _, n := range spec.WeeksOfMonth {
+		if n == 0 || n < -weeksPerMonth || n > weeksPerMonth {
+			return in("weeksOfMonth", fmt.Errorf("weeksOfMonth: %d is no week of a month: write 1 to %d, or -1 to -%d from its end", n, weeksPerMonth, weeksPerMonth))
+		}
+		r.weeks = append(r.weeks, int(n))
+	}
+	return nil
+}
+
+func (r *rule) setMonths(names []v1alpha1.Month) error {
+	for _, name := range names {
+		month := slices.IndexFunc(months, func(m time.Month) bool { return m.String() == string(name) })
+		if month < 0 {
+			return in("months", fmt.Errorf("months: %q is no month: write January, February, and so on", name))
+		}
+		r.months = append(r.months, month+1)
+	}
+	return nil
+}
+
+var months = []time.Month{
+	time.January, time.February, time.March, time.April, time.May, time.June,
+	time.July, time.August, time.September, time.October, time.November, time.December,
+}
+
+func (r *rule) setDays(days []v1alpha1.DayOfMonth) error {
+	for _, n := range days {
+		if n == 0 || n < -daysPerMonth || n > daysPerMonth {
+			return in("daysOfMonth", fmt.Errorf("daysOfMonth: %d is no day of a month: write 1 to %d, or -1 to -%d from its end", n, daysPerMonth, daysPerMonth))
+		}
+		r.days = append(r.days, int(n))
+	}
+	if len(days) > 0 && !r.occurs() {
+		return in("daysOfMonth", errors.New("daysOfMonth: none of the months has one of these days"))
+	}
+	return nil
+}
+
+// occurs reports whether one of the months has one of the days.
+func (r *rule) occurs() bool {
+	const leapYear = 2000
+	longest := 0
+	for month := range selected(monthsPerYear, r.months) {
+		longest = max(longest, lengthOf(leapYear, time.Month(month+1)))
+	}
+	return slices.ContainsFunc(r.days, func(n int) bool { return max(n, -n) <= longest })
+}
+
+// setCycle limits the rule to the weeks of a cycle. There is none before the first.
+func (r *rule) setCycle(weeks *v1alpha1.EveryWeeks) error {
+	if weeks == nil {
+		return nil
+	}
+	if n := weeks.Count; n < 2 || n > mostWeeks {
+		return in("everyWeeks.count", fmt.Errorf("everyWeeks.count is %d: write 2 to %d", n, mostWeeks))
+	}
+	var err error
+	if r.since, err = parseDate(weeks.Since); err != nil {
+		return in("everyWeeks.since", fmt.Errorf("everyWeeks.since %w", err))
+	}
+	r.cycle, r.first = day(weeks.Count)*daysPerWeek, max(r.first, r.since)
+	return nil
+}
+
+// mostWeeks is how many weeks a cycle may have.
+const mostWeeks = 52
 
 func (r *rule) setDates(dates *v1alpha1.DateRange) error {
 	if dates == nil {
@@ -192,8 +323,11 @@ func parseDate(text string) (day, error) {
 func breaksOf(rules []rule) []day {
 	var breaks []day
 	for i := range rules {
-		if rules[i].first != everBefore {
-			breaks = append(breaks, rules[i].first, rules[i].last+1)
+		if first := rules[i].first; first != everBefore {
+			breaks = append(breaks, first)
+		}
+		if last := rules[i].last; last != everAfter {
+			breaks = append(breaks, last+1)
 		}
 	}
 	slices.Sort(breaks)

@@ -4,6 +4,7 @@ package schedule_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,17 +16,22 @@ import (
 )
 
 // rule parses a short form of a rule: hours, days and dates in any order, as in
-// "22:00-06:00 Mon,Fri 2026-03-01..2026-03-31".
+// "22:00-06:00 Mon,Fri 2026-03-01..2026-03-31", or in "18:00-06:00/Mon" for an end on Monday,
+// "months:May,June", "days:1,-1", "weeks:-1" and "every:2/2026-03-02".
 func rule(text string) v1alpha1.ScheduleRule {
 	var r v1alpha1.ScheduleRule
 	for _, word := range strings.Fields(text) {
 		from, to, dates := strings.Cut(word, "..")
 		start, end, hours := strings.Cut(word, "-")
+		if calendar(&r, word) {
+			continue
+		}
 		switch {
 		case dates:
 			r.DateRange = &v1alpha1.DateRange{Start: from, End: to}
 		case hours:
-			r.TimeRange = &v1alpha1.TimeRange{Start: start, End: end}
+			end, day, _ := strings.Cut(end, "/")
+			r.TimeRange = &v1alpha1.TimeRange{Start: start, End: end, EndDay: dayCalled[day]}
 		case strings.HasPrefix(word, "#"):
 			r.Name = word[1:]
 		default:
@@ -35,6 +41,36 @@ func rule(text string) v1alpha1.ScheduleRule {
 		}
 	}
 	return r
+}
+
+func calendar(r *v1alpha1.ScheduleRule, word string) bool {
+	field, values, _ := strings.Cut(word, ":")
+	for value := range strings.SplitSeq(values, ",") {
+		n, _ := strconv.Atoi(value)
+		switch field {
+		case "months":
+			r.Months = append(r.Months, v1alpha1.Month(value))
+		case "days":
+			r.DaysOfMonth = append(r.DaysOfMonth, v1alpha1.DayOfMonth(n))
+		case "weeks":
+			r.WeeksOfMonth = append(r.WeeksOfMonth, v1alpha1.WeekOfMonth(n))
+		case "every":
+			count, since, _ := strings.Cut(value, "/")
+			n, _ := strconv.Atoi(count)
+			r.EveryWeeks = &v1alpha1.EveryWeeks{Count: int32(n), Since: since}
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// except adds exceptions.
+func except(spec *v1alpha1.RolloutScheduleSpec, rules ...string) *v1alpha1.RolloutScheduleSpec {
+	for _, text := range rules {
+		spec.Exceptions = append(spec.Exceptions, rule(text))
+	}
+	return spec
 }
 
 var dayCalled = map[string]v1alpha1.DayOfWeek{
@@ -210,6 +246,94 @@ func TestScheduleChanges(t *testing.T) {
 			spec: allow("Africa/Cairo", "2026-10-29..2026-10-29"), from: "2026-10-28T00:00:00Z", to: "2026-11-05T00:00:00Z",
 			want: "2026-10-28T21:00:00Z 2026-10-29T22:00:00Z",
 		},
+		"the 25th of December, each year": {
+			spec: allow("Europe/Berlin", "months:December days:25"), from: "2026-03-02T00:00:00Z", to: "2028-12-01T00:00:00Z",
+			want: "2026-12-24T23:00:00Z 2026-12-25T23:00:00Z 2027-12-24T23:00:00Z 2027-12-25T23:00:00Z",
+		},
+		"29 February": {
+			spec: allow("UTC", "months:February days:29"), from: "2026-03-02T00:00:00Z", to: "2033-01-01T00:00:00Z",
+			want: "2028-02-29T00:00:00Z 2028-03-01T00:00:00Z 2032-02-29T00:00:00Z 2032-03-01T00:00:00Z",
+		},
+		"29 February, though 2100 has none": {
+			spec: allow("UTC", "months:February days:29"), from: "2096-03-02T00:00:00Z", to: "2105-01-01T00:00:00Z",
+			want: "2104-02-29T00:00:00Z 2104-03-01T00:00:00Z",
+		},
+		"29 February on a Monday, after forty years": {
+			spec: allow("UTC", "months:February days:29 Mon"), from: "2072-03-02T00:00:00Z", to: "2113-01-01T00:00:00Z",
+			want: "2112-02-29T00:00:00Z 2112-03-01T00:00:00Z",
+		},
+		"the last day of the month, also in February": {
+			spec: allow("Asia/Kolkata", "18:00-20:00 days:-1"), from: "2028-02-01T00:00:00Z", to: "2028-04-01T00:00:00Z",
+			want: "2028-02-29T12:30:00Z 2028-02-29T14:30:00Z 2028-03-31T12:30:00Z 2028-03-31T14:30:00Z",
+		},
+		"the first and the 15th": {
+			spec: allow("UTC", "09:00-10:00 days:1,15"), from: "2026-03-02T00:00:00Z", to: "2026-04-02T00:00:00Z",
+			want: "2026-03-15T09:00:00Z 2026-03-15T10:00:00Z 2026-04-01T09:00:00Z 2026-04-01T10:00:00Z",
+		},
+		"31 days from the end are in long months only": {
+			spec: allow("UTC", "days:-31"), from: "2026-03-31T12:00:00Z", to: "2026-05-03T00:00:00Z",
+			want: "2026-05-01T00:00:00Z 2026-05-02T00:00:00Z",
+		},
+		"the last Friday, and the first Monday": {
+			spec: allow("UTC", "12:00-13:00 Fri weeks:-1", "12:00-13:00 Mon weeks:1"), from: "2026-03-03T00:00:00Z", to: "2026-04-07T00:00:00Z",
+			want: "2026-03-27T12:00:00Z 2026-03-27T13:00:00Z 2026-04-06T12:00:00Z 2026-04-06T13:00:00Z",
+		},
+		"the fifth Friday, if there is one": {
+			spec: allow("UTC", "Fri weeks:5"), from: "2026-02-01T00:00:00Z", to: "2026-08-01T00:00:00Z",
+			want: "2026-05-29T00:00:00Z 2026-05-30T00:00:00Z 2026-07-31T00:00:00Z 2026-08-01T00:00:00Z",
+		},
+		"every second week, from a Wednesday on": {
+			spec: allow("UTC", "Mon,Wed every:2/2026-03-04"), from: "2026-02-16T00:00:00Z", to: "2026-03-24T00:00:00Z",
+			want: "2026-03-04T00:00:00Z 2026-03-05T00:00:00Z 2026-03-09T00:00:00Z 2026-03-10T00:00:00Z " +
+				"2026-03-18T00:00:00Z 2026-03-19T00:00:00Z 2026-03-23T00:00:00Z 2026-03-24T00:00:00Z",
+		},
+		"every second week, in the middle of one": {
+			spec: allow("UTC", "every:2/2026-03-04"), from: "2026-03-20T00:00:00Z", to: "2026-04-02T00:00:00Z", active: true,
+			want: "2026-03-25T00:00:00Z 2026-04-01T00:00:00Z",
+		},
+		"a weekend from Friday evening to Monday morning": {
+			spec: allow("Europe/Berlin", "18:00-06:00/Mon Fri"), from: "2026-03-25T00:00:00Z", to: "2026-04-01T00:00:00Z",
+			want: "2026-03-27T17:00:00Z 2026-03-30T04:00:00Z",
+		},
+		"an end on the same day, and on the one a week later": {
+			spec: allow("UTC", "08:00-18:00/Fri Fri", "20:00-07:00/Tue Tue days:3"), from: "2026-03-02T00:00:00Z", to: "2026-03-11T00:00:00Z",
+			want: "2026-03-03T20:00:00Z 2026-03-10T07:00:00Z",
+		},
+		"a window that begins in a month and ends in the next": {
+			spec: allow("UTC", "22:00-02:00/Sun months:March days:27"), from: "2026-03-01T00:00:00Z", to: "2027-01-01T00:00:00Z",
+			want: "2026-03-27T22:00:00Z 2026-03-29T02:00:00Z",
+		},
+		"an exception in a freeze": {
+			spec: except(allow("UTC", "2026-12-20..2027-01-03"), "10:00-12:00 Tue"), from: "2026-12-19T00:00:00Z", to: "2027-01-05T00:00:00Z",
+			want: "2026-12-20T00:00:00Z 2026-12-22T10:00:00Z 2026-12-22T12:00:00Z 2026-12-29T10:00:00Z 2026-12-29T12:00:00Z 2027-01-04T00:00:00Z",
+		},
+		"holidays in the working hours": {
+			spec: except(allow("UTC", "08:00-17:00 Thu,Fri"), "months:December days:25"), from: "2026-12-24T00:00:00Z", to: "2027-01-01T00:00:00Z",
+			want: "2026-12-24T08:00:00Z 2026-12-24T17:00:00Z 2026-12-31T08:00:00Z 2026-12-31T17:00:00Z",
+		},
+		"exceptions that hide every window": {
+			spec: except(allow("UTC", "09:00-17:00 Mon"), "08:00-18:00 Mon"), from: "2026-03-02T00:00:00Z", to: "2060-01-01T00:00:00Z",
+		},
+		"an exception that ends with its window changes nothing more": {
+			spec: except(allow("UTC", "09:00-17:00 Mon"), "16:00-17:00"), from: "2026-03-02T00:00:00Z", to: "2026-03-09T00:00:00Z",
+			want: "2026-03-02T09:00:00Z 2026-03-02T16:00:00Z",
+		},
+		"an exception far away in what never ends": {
+			spec: except(allow("UTC", ""), "2999-07-01..2999-07-01"), from: "2026-03-02T00:00:00Z", to: "3000-01-01T00:00:00Z", active: true,
+			want: "2999-07-01T00:00:00Z 2999-07-02T00:00:00Z",
+		},
+		"halves of months are always active": {
+			spec: allow("UTC", "days:1,2,3,4,5,6,7,8,9,10,11,12,13,14,15", "days:16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31"),
+			from: "2026-03-02T00:00:00Z", to: "2090-01-01T00:00:00Z", active: true,
+		},
+		"a calendar that begins after many years": {
+			spec: allow("UTC", "days:1 2400-02-02..9999-12-31"), from: "2026-03-02T00:00:00Z", to: "2400-03-02T00:00:00Z",
+			want: "2400-03-01T00:00:00Z 2400-03-02T00:00:00Z",
+		},
+		"a last day whose midnight is skipped": {
+			spec: allow("Africa/Cairo", "days:-7 months:April"), from: "2026-04-20T00:00:00Z", to: "2026-05-01T00:00:00Z",
+			want: "2026-04-23T22:00:00Z 2026-04-24T21:00:00Z",
+		},
 		"a day that never was": {
 			spec: allow("Pacific/Apia", "Fri"), from: "2011-12-25T00:00:00Z", to: "2012-01-08T00:00:00Z",
 			want: "2012-01-05T10:00:00Z 2012-01-06T10:00:00Z",
@@ -285,10 +409,12 @@ func TestOpenIsWhatTheActionMakesOfActive(t *testing.T) {
 func TestStateIsReportedInASentence(t *testing.T) {
 	next := at(t, "2027-01-04T00:00:00Z")
 	for want, state := range map[string]schedule.State{
-		"closed by rule year-end until 2027-01-04T00:00:00Z": {Active: true, Rules: []string{"year-end"}, Next: next},
-		"open by rules a, b until 2027-01-04T00:00:00Z":      {Active: true, Rules: []string{"a", "b"}, Open: true, Next: next},
-		"open until 2027-01-04T00:00:00Z":                    {Open: true, Next: next},
-		"closed (no end time)":                               {},
+		"closed by rule year-end until 2027-01-04T00:00:00Z":    {Active: true, Rules: []string{"year-end"}, Next: next},
+		"open by rules a, b until 2027-01-04T00:00:00Z":         {Active: true, Rules: []string{"a", "b"}, Open: true, Next: next},
+		"open until 2027-01-04T00:00:00Z":                       {Open: true, Next: next},
+		"closed (no end time)":                                  {},
+		"open by exception hotfixes until 2027-01-04T00:00:00Z": {Exceptions: []string{"hotfixes"}, Open: true, Next: next},
+		"closed by exceptions a, b (no end time)":               {Exceptions: []string{"a", "b"}},
 	} {
 		diff(t, want, state.String())
 	}
@@ -299,24 +425,36 @@ func TestErrorsNameRuleAndField(t *testing.T) {
 	action.Action = "Maybe"
 	weekday := allow("UTC", "Mon")
 	weekday.Rules[0].DaysOfWeek = []v1alpha1.DayOfWeek{"Monday", "Caturday"}
+	endDay := allow("UTC", "08:00-09:00")
+	endDay.Rules[0].TimeRange.EndDay = "Caturday"
 	week := allow("UTC", "Mon,Tue,Wed,Thu,Fri,Sat,Sun,Mon")
+	many := except(allow("UTC", slices.Repeat([]string{"Mon"}, 150)...), slices.Repeat([]string{"Mon"}, 51)...)
 	for want, spec := range map[string]*v1alpha1.RolloutScheduleSpec{
-		`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`:        allow("Mars/Olympus", "Mon"),
-		`spec.timezone "../UTC" is no zone of the IANA database, such as Europe/Berlin`:              allow("../UTC", "Mon"),
-		`spec.timezone "Local" depends on the machine: name a zone, such as Europe/Berlin`:           allow("Local", "Mon"),
-		`spec.timezone "UTC/." is no zone of the IANA database, such as Europe/Berlin`:               allow("UTC/.", "Mon"),
-		`spec.timezone "Europe//Berlin" is no zone of the IANA database, such as Europe/Berlin`:      allow("Europe//Berlin", "Mon"),
-		`spec.timezone "Europe/./Berlin" is no zone of the IANA database, such as Europe/Berlin`:     allow("Europe/./Berlin", "Mon"),
-		`spec.rules: there are 201 rules, and at most 200 are evaluated: remove those that are over`: allow("UTC", slices.Repeat([]string{"Mon"}, 201)...),
-		`spec.rules[0]: daysOfWeek has 8 days: a week has 7`:                                         week,
-		`spec.timezone "localtime" depends on the machine: name a zone, such as Europe/Berlin`:       allow("localtime", "Mon"),
-		`spec.action "Maybe" is neither Allow nor Deny`:                                              action,
-		`spec.rules[0]: timeRange.start "24:00" is no time of day: write HH:MM`:                      allow("", "24:00-06:00"),
-		`spec.rules[1] (late): timeRange.end "6" is no time of day: write HH:MM`:                     allow("", "Mon", "#late 22:00-6"),
-		`spec.rules[0]: daysOfWeek: "Caturday" is no day: write Monday, Tuesday, and so on`:          weekday,
-		`spec.rules[0]: dateRange.start "2026-02-30" is no day of the calendar: write YYYY-MM-DD`:    allow("", "2026-02-30..2026-03-01"),
-		`spec.rules[0]: dateRange.end "2026-13-01" is no day of the calendar: write YYYY-MM-DD`:      allow("", "2026-02-01..2026-13-01"),
-		`spec.rules[1] (freeze): dateRange.end 2026-01-03 is before its start 2026-12-20`:            allow("", "Mon", "#freeze 2026-12-20..2026-01-03"),
+		`spec.rules: there are 201 rules and exceptions, and at most 200 are evaluated: remove those that are over`: many,
+		`spec.rules[0]: timeRange.endDay "Caturday" is no day: write Monday, Tuesday, and so on`:                    endDay,
+		`spec.rules[0]: weeksOfMonth needs daysOfWeek: it selects the first Friday, or the last`:                    allow("", "weeks:1"),
+		`spec.rules[0]: weeksOfMonth: 6 is no week of a month: write 1 to 5, or -1 to -5 from its end`:              allow("", "Fri weeks:1,6"),
+		`spec.rules[0]: daysOfMonth: 0 is no day of a month: write 1 to 31, or -1 to -31 from its end`:              allow("", "days:0"),
+		`spec.rules[0]: daysOfMonth: none of the months has one of these days`:                                      allow("", "days:30,-31 months:February"),
+		`spec.rules[0]: months: "Dec" is no month: write January, February, and so on`:                              allow("", "months:Dec"),
+		`spec.rules[0]: everyWeeks.count is 1: write 2 to 52`:                                                       allow("", "every:1/2026-03-02"),
+		`spec.rules[0]: everyWeeks.since "2026-02-29" is no day of the calendar: write YYYY-MM-DD`:                  allow("", "every:2/2026-02-29"),
+		`spec.exceptions[1] (hotfix): timeRange.start "24:00" is no time of day: write HH:MM`:                       except(allow("", "Mon"), "Mon", "#hotfix 24:00-06:00"),
+		`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`:                       allow("Mars/Olympus", "Mon"),
+		`spec.timezone "../UTC" is no zone of the IANA database, such as Europe/Berlin`:                             allow("../UTC", "Mon"),
+		`spec.timezone "Local" depends on the machine: name a zone, such as Europe/Berlin`:                          allow("Local", "Mon"),
+		`spec.timezone "UTC/." is no zone of the IANA database, such as Europe/Berlin`:                              allow("UTC/.", "Mon"),
+		`spec.timezone "Europe//Berlin" is no zone of the IANA database, such as Europe/Berlin`:                     allow("Europe//Berlin", "Mon"),
+		`spec.timezone "Europe/./Berlin" is no zone of the IANA database, such as Europe/Berlin`:                    allow("Europe/./Berlin", "Mon"),
+		`spec.rules[0]: daysOfWeek has 8 days: a week has 7`:                                                        week,
+		`spec.timezone "localtime" depends on the machine: name a zone, such as Europe/Berlin`:                      allow("localtime", "Mon"),
+		`spec.action "Maybe" is neither Allow nor Deny`:                                                             action,
+		`spec.rules[0]: timeRange.start "24:00" is no time of day: write HH:MM`:                                     allow("", "24:00-06:00"),
+		`spec.rules[1] (late): timeRange.end "6" is no time of day: write HH:MM`:                                    allow("", "Mon", "#late 22:00-6"),
+		`spec.rules[0]: daysOfWeek: "Caturday" is no day: write Monday, Tuesday, and so on`:                         weekday,
+		`spec.rules[0]: dateRange.start "2026-02-30" is no day of the calendar: write YYYY-MM-DD`:                   allow("", "2026-02-30..2026-03-01"),
+		`spec.rules[0]: dateRange.end "2026-13-01" is no day of the calendar: write YYYY-MM-DD`:                     allow("", "2026-02-01..2026-13-01"),
+		`spec.rules[1] (freeze): dateRange.end 2026-01-03 is before its start 2026-12-20`:                           allow("", "Mon", "#freeze 2026-12-20..2026-01-03"),
 	} {
 		_, err := schedule.Parse(spec)
 		if err == nil {

@@ -3,8 +3,7 @@
 package schedule
 
 import (
-	"iter"
-	"slices"
+	"math"
 	"time"
 )
 
@@ -23,20 +22,23 @@ const widestOffset = 26 * secondsPerHour
 // again. If not, the search continues after the change.
 func (s *Schedule) nextTransition(now time.Time, active bool) time.Time {
 	now = now.Truncate(time.Second)
+	var known search
 	for {
 		shown := readingAt(now, s.zone)
-		differs, found := s.firstUnlike(active, shown)
-		flip := time.Unix(now.Unix()+int64(differs-shown), 0).UTC()
+		if !known.answers(shown) {
+			known = s.search(active, shown)
+		}
+		flip := time.Unix(now.Unix()+int64(known.differs-shown), 0).UTC()
 		_, set := now.In(s.zone).ZoneBounds()
 		switch back := !set.IsZero() && readingAt(set, s.zone) < shown; {
-		case found && (set.IsZero() || flip.Before(set)):
+		case known.found && (set.IsZero() || flip.Before(set)):
 			return onTheWire(flip)
 		case back:
 			now = set
-		case !found:
+		case !known.found:
 			return time.Time{} // no later reading differs either
 		default:
-			now = later(set, time.Unix(int64(differs)-2*widestOffset, 0))
+			now = later(set, time.Unix(int64(known.differs)-2*widestOffset, 0))
 		}
 	}
 }
@@ -55,116 +57,92 @@ func onTheWire(t time.Time) time.Time {
 	return t
 }
 
-// firstUnlike returns the first reading from the given one on at which the schedule is
-// not active, or at which it is active if active is false; found is false if there is
-// none. It ignores zones: here each reading comes once.
-func (s *Schedule) firstUnlike(active bool, from reading) (at reading, found bool) {
-	known := from // up to here the schedule has not changed
-	for date := range s.datesFrom(from.day() - 1) {
-		known += reading(date.skipped) * secondsPerDay
-		for w := range date.windows() {
-			switch {
-			case w.to <= known:
-			case !active:
-				return max(known, w.from), true
-			case w.from > known:
-				return known, true
-			default:
-				known = w.to
-			}
-		}
-		if active && known < (date.day+1).begins() {
-			return known, true
-		}
-	}
-	return 0, false
+// search is the result of a search from a reading on: the first that differs, if one does.
+type search struct {
+	done    bool
+	from    reading
+	differs reading
+	found   bool
 }
 
-// date is a day on which the schedule may change.
-type date struct {
-	day
-	// skipped is how many days were skipped before it.
-	skipped day
-	// rules are those whose range of dates holds the day.
-	rules []*rule
+// answers reports whether a search from another reading would have the same result.
+func (s search) answers(from reading) bool {
+	return s.done && s.from <= from && (!s.found || from <= s.differs)
 }
 
-// datesFrom yields the days on which the schedule may change. A day affects the next one
-// only by its windows that last over midnight. So after a day and a week without a break
-// each week ends like the one before, and whole weeks are skipped.
-func (s *Schedule) datesFrom(first day) iter.Seq[date] {
-	return func(yield func(date) bool) {
-		until := first + 1 + daysPerWeek
-		next, ok := s.nextBreak(first)
-		rules := s.rulesOn(first)
-		for d := first; ; d++ {
-			if ok && next < d { // the break was the day before
-				next, ok = s.nextBreak(d)
-			}
-			var skipped day
-			if d > until {
-				if !ok {
-					return
-				}
-				skipped = (next - d) / daysPerWeek * daysPerWeek
-				d += skipped
-			}
-			if ok && next-d < daysPerWeek {
-				until = next + daysPerWeek
-			}
-			if ok && d == next {
-				rules = s.rulesOn(d)
-			}
-			if !yield(date{d, skipped, rules}) {
-				return
-			}
+// search looks for the first reading from the given one on at which the schedule is not
+// active, or at which it is active if active is false. It ignores zones: here each reading
+// comes once.
+func (s *Schedule) search(active bool, from reading) search {
+	c := coverage{active: active, at: from, rules: from, exceptions: from}
+	for w := range s.walkFrom(from, s.lasting) {
+		if c.skip(w.skipped); c.changesOn(w) {
+			return search{done: true, from: from, differs: c.at, found: true}
 		}
 	}
+	return search{done: true, from: from}
 }
 
-// windows yields the windows that start on the day, in order.
-func (d date) windows() iter.Seq[window] {
-	return func(yield func(window) bool) {
-		weekday := d.weekday()
-		for _, r := range d.rules {
-			if r.weekdays[weekday] && !yield(r.windowOn(d.day)) {
-				return
-			}
+// coverage is how far windows that have started last. They are added in the order in which
+// they start.
+type coverage struct {
+	// active is the state that lasts up to the reading at.
+	active bool
+	at     reading
+	// rules and exceptions are the last ends of windows of each.
+	rules, exceptions reading
+}
+
+// changesOn reports whether the state changes on a date, and moves to the change or to the
+// end of the date.
+func (c *coverage) changesOn(w *walk) bool {
+	midnight := w.day.begins()
+	windows := w.windows[w.weekday()]
+	for i := range w.starting().each() {
+		window := &windows[i]
+		if c.changesBefore(midnight + window.from) {
+			return true
 		}
+		c.add(midnight+window.to, window.exception)
 	}
+	return c.changesBefore((w.day + 1).begins())
 }
 
-// rulesOn returns the rules whose range of dates holds the day, in the order of their
-// windows, without those that are only active while another one is. They stay the same
-// until the next break.
-func (s *Schedule) rulesOn(d day) []*rule {
-	var rules []*rule
-	var reach [daysPerWeek]reading
-	for _, r := range s.byStart {
-		if r.holds(d) && r.extends(&reach) {
-			rules = append(rules, r)
-		}
+func (c *coverage) add(end reading, exception bool) {
+	if exception {
+		c.exceptions = max(c.exceptions, end)
+		return
 	}
-	return rules
+	c.rules = max(c.rules, end)
 }
 
-// extends reports whether the window of the rule lasts longer, on one of its weekdays, than
-// those that start before. It updates how long they last.
-func (r *rule) extends(reach *[daysPerWeek]reading) bool {
-	longer := false
-	for weekday, has := range r.weekdays {
-		if has && r.to > reach[weekday] {
-			reach[weekday], longer = r.to, true
-		}
-	}
-	return longer
+// skip leaves out days that end as they begin.
+func (c *coverage) skip(days day) {
+	by := reading(days) * secondsPerDay
+	c.at, c.rules, c.exceptions = c.at+by, c.rules+by, c.exceptions+by
 }
 
-// nextBreak returns the first break on or after a day.
-func (s *Schedule) nextBreak(d day) (day, bool) {
-	i, _ := slices.BinarySearch(s.breaks, d)
-	if i == len(s.breaks) {
-		return 0, false
+// changesBefore reports whether the state changes before a reading up to which no other
+// window starts. It moves to the change, or else to the reading.
+func (c *coverage) changesBefore(to reading) bool {
+	if to <= c.at {
+		return false
 	}
-	return s.breaks[i], true
+	change := c.change()
+	c.at = min(change, to)
+	return change < to
+}
+
+// change returns when the state changes if no other window starts.
+func (c *coverage) change() reading {
+	allowed := max(c.at, c.exceptions)
+	switch {
+	case c.active && allowed > c.at:
+		return c.at // an exception has started
+	case c.active:
+		return max(c.at, c.rules)
+	case allowed < c.rules:
+		return allowed
+	}
+	return math.MaxInt64
 }

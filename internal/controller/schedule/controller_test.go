@@ -166,6 +166,18 @@ func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 			},
 			`spec.rules[0] (mornings): dateRange.end 2026-03-01 is before its start 2026-03-03`,
 		},
+		"days that no month has": {
+			func(o gather.Schedule) {
+				o.Spec.Rules[0].Months, o.Spec.Rules[0].DaysOfMonth = []v1alpha1.Month{"February"}, []v1alpha1.DayOfMonth{30}
+			},
+			`spec.rules[0] (mornings): daysOfMonth: none of the months has one of these days`,
+		},
+		"an exception on a date that does not exist": {
+			func(o gather.Schedule) {
+				o.Spec.Exceptions = []v1alpha1.ScheduleRule{{EveryWeeks: &v1alpha1.EveryWeeks{Count: 2, Since: "2026-02-30"}}}
+			},
+			`spec.exceptions[0]: everyWeeks.since "2026-02-30" is no day of the calendar: write YYYY-MM-DD`,
+		},
 		"a selector of Rollouts": {
 			func(o gather.Schedule) { o.Spec.RolloutSelector = bad },
 			`spec.rolloutSelector cannot be used: "Is" is not a valid label selector operator`,
@@ -204,6 +216,65 @@ func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 			s.Expect(c.kstatus()).To(Equal(status.CurrentStatus))
 		})
 	}
+}
+
+func TestExceptionIsInTheStatus(t *testing.T) {
+	s := open(t, shopOf("shop", nil))
+	schedule := fixture.MakeSchedule("freeze").Deny().Rules(v1alpha1.ScheduleRule{Name: "year-end"}).Obj()
+	schedule.Spec.Exceptions = []v1alpha1.ScheduleRule{{Name: "hotfixes", TimeRange: &v1alpha1.TimeRange{Start: "10:00", End: "13:00"}}}
+	c := s.follow(t, schedule)
+	s.Expect(c.tick()).To(Equal(ctrl.Result{RequeueAfter: time.Hour}))
+	s.Expect(s.Passing()).To(Equal([]string{"shop open"}))
+	s.Expect(c.read().Status).To(And(HaveField("Active", false), HaveField("ActiveRules", BeEmpty()), HaveField("ActiveExceptions", []string{"hotfixes"})))
+	s.Expect(c.ready().Message).To(Equal("open by exception hotfixes until 2026-03-02T13:00:00Z"))
+	s.Pass(time.Hour)
+	c.tick()
+	s.Expect(c.read().Status).To(And(HaveField("Active", true), HaveField("ActiveRules", []string{"year-end"}), HaveField("ActiveExceptions", BeEmpty())))
+	s.Expect(c.ready().Message).To(Equal("closed by rule year-end until 2026-03-03T10:00:00Z"))
+}
+
+func TestSchemaRefusesRulesThatCannotBe(t *testing.T) {
+	s := open(t)
+	friday := []v1alpha1.DayOfWeek{"Friday"}
+	refuses := func(want string, rules, exceptions []v1alpha1.ScheduleRule) {
+		t.Helper()
+		schedule := fixture.MakeSchedule("days").Rules(rules...)
+		for _, o := range []client.Object{schedule.Obj(), schedule.Cluster(nil)} {
+			spec := gather.ScheduleOf(o).Spec
+			spec.Exceptions = exceptions
+			if o.SetGenerateName("days-"); o.GetNamespace() != "" {
+				o.SetNamespace(s.Namespace)
+			}
+			o.SetName("")
+			err := s.Create(s.Ctx, o, client.DryRunAll)
+			if want == "" {
+				s.Expect(err).NotTo(HaveOccurred())
+				continue
+			}
+			s.Expect(err).To(MatchError(ContainSubstring(want)))
+		}
+	}
+	for want, rule := range map[string]v1alpha1.ScheduleRule{
+		"": {
+			DaysOfWeek: friday, WeeksOfMonth: []v1alpha1.WeekOfMonth{1, -5}, DaysOfMonth: []v1alpha1.DayOfMonth{31, -31},
+			Months: []v1alpha1.Month{"May"}, EveryWeeks: &v1alpha1.EveryWeeks{Count: 52, Since: "2026-03-02"},
+			TimeRange: &v1alpha1.TimeRange{Start: "18:00", End: "06:00", EndDay: "Monday"},
+		},
+		"weeksOfMonth needs daysOfWeek: it selects the first Friday, or the last": {WeeksOfMonth: []v1alpha1.WeekOfMonth{1}},
+		"weeks of a month count from 1, or from -1 for the last week":             {DaysOfWeek: friday, WeeksOfMonth: []v1alpha1.WeekOfMonth{0}},
+		"should be less than or equal to 5":                                       {DaysOfWeek: friday, WeeksOfMonth: []v1alpha1.WeekOfMonth{6}},
+		"days of a month count from 1, or from -1 for the last day":               {DaysOfMonth: []v1alpha1.DayOfMonth{0}},
+		"should be greater than or equal to -31":                                  {DaysOfMonth: []v1alpha1.DayOfMonth{-32}},
+		`supported values: "January"`:                                             {Months: []v1alpha1.Month{"Jan"}},
+		"count in body should be greater than or equal to 2":                      {EveryWeeks: &v1alpha1.EveryWeeks{Count: 1, Since: "2026-03-02"}},
+		"since in body should match":                                              {EveryWeeks: &v1alpha1.EveryWeeks{Count: 2, Since: "monday"}},
+		`supported values: "Monday"`:                                              {TimeRange: &v1alpha1.TimeRange{Start: "18:00", End: "06:00", EndDay: "Mon"}},
+	} {
+		refuses(want, []v1alpha1.ScheduleRule{rule}, nil)
+		refuses(want, []v1alpha1.ScheduleRule{{}}, []v1alpha1.ScheduleRule{rule})
+	}
+	refuses("", make([]v1alpha1.ScheduleRule, 100), make([]v1alpha1.ScheduleRule, 100))
+	refuses("rules and exceptions may be up to 200 together", make([]v1alpha1.ScheduleRule, 100), make([]v1alpha1.ScheduleRule, 101))
 }
 
 func TestSelectedNamespaces(t *testing.T) {

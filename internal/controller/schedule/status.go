@@ -77,11 +77,7 @@ func (f observation) fill(status *v1alpha1.RolloutScheduleStatus) {
 	status.ObservedGeneration = f.GetGeneration()
 	status.LastHandledReconcileAt = truncate.Message(f.GetAnnotations()[v1alpha1.ReconcileRequestAnnotation])
 	status.Active = f.state.Active
-	status.ActiveRules = nil
-	for _, rule := range f.state.Rules {
-		status.ActiveRules = append(status.ActiveRules, truncate.Text(rule, longestRule))
-	}
-	status.ActiveRules, _ = truncate.Items(status.ActiveRules, activeRulesLimit, everyItem)
+	status.ActiveRules, status.ActiveExceptions = namesOf(f.state.Rules), namesOf(f.state.Exceptions)
 	status.NextTransition = nil
 	if !f.state.Next.IsZero() {
 		status.NextTransition = &metav1.Time{Time: f.state.Next}
@@ -98,6 +94,16 @@ func (f observation) fill(status *v1alpha1.RolloutScheduleStatus) {
 	slices.Sort(status.ManagedGates)
 	status.ManagedGates, _ = truncate.Items(status.ManagedGates, managedGatesLimit, everyItem)
 	f.setReady(&status.Conditions)
+}
+
+// namesOf returns the names of rules, as far as they fit into a status.
+func namesOf(rules []string) []string {
+	var names []string
+	for _, rule := range rules {
+		names = append(names, truncate.Text(rule, longestRule))
+	}
+	names, _ = truncate.Items(names, activeRulesLimit, everyItem)
+	return names
 }
 
 // setReady computes Ready, Reconciling and Stalled together, because kstatus reads them
