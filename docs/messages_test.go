@@ -129,6 +129,7 @@ var unseen = map[string][]string{
 		"index OCIRepositories by Rollout: …",
 		"index RolloutGates by Rollout: …",
 		"index RolloutGates by owner: …",
+		"index RolloutGates by schedule: …",
 		"index Environments: …",
 		"watch HelmReleases: …",
 		"index Rollouts by ImagePolicy: …",

@@ -35,32 +35,56 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 
 // gatherSchedules evaluates the schedules that select the Rollout. Their state counts,
 // not that of their gates: a gate may be missing or outdated. Nor does the gate that the Rollout
-// owns count, which mirrors other holds. A gate whose schedule was
-// deleted, or selects the Rollout no more, counts like any other until it is removed.
+// owns count, which mirrors other holds, or one that a schedule left behind. A gate whose
+// schedule selects the Rollout no more counts like any other until it is removed.
 func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
-	schedules, err := g.SchedulesOf(ctx, s.Rollout)
+	all, err := g.schedulesAround(ctx, s.Rollout)
+	if err != nil {
+		return err
+	}
+	selecting, err := g.selecting(ctx, s.Rollout, all)
 	open := map[types.UID]bool{}
-	for _, schedule := range schedules {
+	for _, schedule := range selecting {
 		window := g.Windows.of(schedule, s.Now)
 		s.Gates.Schedules = append(s.Gates.Schedules, window)
 		open[schedule.GetUID()] = window.Open
 	}
-	all := s.Gates.Gates
+	gates := s.Gates.Gates
 	s.Gates.Gates = nil
-	for i, gate := range all {
-		if isMirror(&gate, s.Rollout) {
-			s.Gates.Mirror = &all[i]
-			continue
-		}
+	for i, gate := range gates {
 		owner := OwnerOf(&gate)
-		if passing, ok := open[owner]; ok && owner != "" { // in a file, objects have no UID
+		passing, ok := open[owner]
+		switch {
+		case isMirror(&gate, s.Rollout):
+			s.Gates.Mirror = &gates[i]
+		case ok && owner != "": // in a file, objects have no UID
 			gate.Spec.Passing, gate.Spec.AllowedVersions = &passing, nil
 			s.Gates.Copies = append(s.Gates.Copies, gate)
-			continue
+		case !isLeftBehind(&gate, all):
+			s.Gates.Gates = append(s.Gates.Gates, gate)
 		}
-		s.Gates.Gates = append(s.Gates.Gates, gate)
 	}
 	return err
+}
+
+// ScheduleGatePrefix is the prefix of the name of each gate of a schedule.
+const ScheduleGatePrefix = "schedule-gate-"
+
+// IsOfSchedule reports whether the name and the labels of a gate are those of a schedule's.
+func IsOfSchedule(gate client.Object) bool {
+	labels := gate.GetLabels()
+	kind := labels[v1alpha1.ScheduleKindLabel]
+	return strings.HasPrefix(gate.GetName(), ScheduleGatePrefix) && labels[v1alpha1.ScheduleNameLabel] != "" &&
+		(kind == scheduleKind || kind == clusterScheduleKind)
+}
+
+// isLeftBehind reports whether no schedule owns the gate of one: its schedule was deleted with
+// --cascade=orphan, or was restored as another object, or the garbage collector is late.
+func isLeftBehind(gate *v1alpha1.RolloutGate, schedules []Schedule) bool {
+	owner := OwnerOf(gate)
+	return IsOfSchedule(gate) && !slices.ContainsFunc(schedules, func(s Schedule) bool {
+		return owner != "" && s.GetUID() == owner && s.GetDeletionTimestamp().IsZero()
+	})
 }
 
 // isMirror reports whether the Rollout owns the gate, or one of its name did that is gone: the
@@ -81,6 +105,15 @@ func OwnerOf(o client.Object) types.UID {
 // SchedulesOf returns the schedules that select a Rollout, sorted by kind and name. A
 // schedule that is being deleted selects nothing any more.
 func (g Gatherer) SchedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([]Schedule, error) {
+	all, err := g.schedulesAround(ctx, rollout)
+	if err != nil {
+		return nil, err
+	}
+	return g.selecting(ctx, rollout, all)
+}
+
+// schedulesAround returns all schedules that could select a Rollout.
+func (g Gatherer) schedulesAround(ctx context.Context, rollout *v1alpha1.Rollout) ([]Schedule, error) {
 	own, err := SchedulesIn(ctx, g.Client, rollout.Namespace)
 	if err != nil {
 		return nil, err
@@ -89,8 +122,13 @@ func (g Gatherer) SchedulesOf(ctx context.Context, rollout *v1alpha1.Rollout) ([
 	if err != nil {
 		return nil, err
 	}
+	return append(own, cluster...), nil
+}
+
+// selecting returns those of the schedules that select a Rollout, sorted.
+func (g Gatherer) selecting(ctx context.Context, rollout *v1alpha1.Rollout, all []Schedule) ([]Schedule, error) {
 	var selecting []Schedule
-	for _, schedule := range append(own, cluster...) {
+	for _, schedule := range all {
 		if !schedule.GetDeletionTimestamp().IsZero() || !schedule.SelectsRollout(rollout) {
 			continue
 		}

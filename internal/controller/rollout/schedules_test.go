@@ -121,18 +121,56 @@ func TestNewlyLabelledRolloutIsHeldBeforeItsGateExists(t *testing.T) {
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Reason).To(Equal(v1alpha1.ScheduleClosedReason))
 }
 
-func TestGateWithoutItsScheduleIsAGateLikeAnyOther(t *testing.T) {
+func TestGateOfAScheduleThatIsGoneHoldsNothing(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.RolloutGate){
+		"and the garbage collector has not seen it": func(*v1alpha1.RolloutGate) {},
+		"deleted with --cascade=orphan":             func(gate *v1alpha1.RolloutGate) { gate.OwnerReferences = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openLabelledShop(t, nil)
+			c := s.AddSchedule(t, fixture.MakeSchedule("days").Deny().Obj())
+			s.tick(c)
+			s.Change(s.Gate(), func(o client.Object) { change(o.(*v1alpha1.RolloutGate)) })
+			s.Remove(&v1alpha1.RolloutSchedule{}, "days")
+			s.release("shop", "1.1.0")
+			s.deploy("shop")
+			s.Expect(s.history("shop")).To(HaveLen(2))
+			s.Expect(s.rollout("shop").Status.Gates).To(BeEmpty())
+		})
+	}
+}
+
+func TestGateOfAScheduleThatWasRestoredHoldsNothing(t *testing.T) {
 	s := openLabelledShop(t, nil)
 	c := s.AddSchedule(t, fixture.MakeSchedule("days").Deny().Obj())
 	s.tick(c)
 	s.Remove(&v1alpha1.RolloutSchedule{}, "days")
+	s.AddSchedule(t, fixture.MakeSchedule("days").Obj())
 	s.release("shop", "1.1.0")
 	s.deploy("shop")
-	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
-		metav1.ConditionFalse, v1alpha1.SomeGatesBlockingReason, "1.1.0: not passing: RolloutGate " + s.Gate().Name}))
-	s.Remove(s.Gate(), s.Gate().Name) // as the garbage collector does
-	s.deploy("shop")
-	s.Expect(s.history("shop")).To(HaveLen(2))
+	s.Expect(s.history("shop")).To(HaveLen(2), "the schedule of the name is open now")
+}
+
+func TestGateThatOnlyLooksLikeOneOfAScheduleHolds(t *testing.T) {
+	labels := map[string]string{v1alpha1.ScheduleKindLabel: "RolloutSchedule", v1alpha1.ScheduleNameLabel: "days"}
+	for name, tt := range map[string]struct {
+		name   string
+		labels map[string]string
+	}{
+		"by its name":   {"schedule-gate-days-1", nil},
+		"by its labels": {"days", labels},
+		"another kind":  {"schedule-gate-days-2", map[string]string{v1alpha1.ScheduleKindLabel: "Calendar", v1alpha1.ScheduleNameLabel: "days"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := openLabelledShop(t, nil)
+			gate := fixture.MakeGate(tt.name, "shop").Closed().Obj()
+			gate.Labels = tt.labels
+			s.Add(gate)
+			s.release("shop", "1.1.0")
+			s.deploy("shop")
+			s.Expect(s.history("shop")).To(HaveLen(1))
+		})
+	}
 }
 
 func TestScheduleThatIsBeingDeletedHoldsNothing(t *testing.T) {

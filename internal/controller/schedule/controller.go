@@ -8,6 +8,7 @@
 //	controller.go  one pass over a schedule
 //	watches.go     the events that trigger a pass
 //	gates.go       the gates that show the state of a schedule
+//	leftovers.go   the gates that a schedule left behind
 //	status.go      the only write of a status
 //	events.go      the events
 package schedule
@@ -19,6 +20,7 @@ import (
 	"slices"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,9 +71,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.Pass) (ctrl.Result, error) {
 	o := r.kind()
-	if err := r.Client.Get(ctx, req.NamespacedName, o); err != nil {
-		pass.Ends("the schedule does not exist, and the garbage collector removes its gates, or it cannot be read")
-		return ctrl.Result{}, unreadable.Ignore(client.IgnoreNotFound(err))
+	switch err := r.Client.Get(ctx, req.NamespacedName, o); {
+	case apierrors.IsNotFound(err):
+		return r.collect(ctx, req.NamespacedName, pass)
+	case err != nil:
+		pass.Ends("the schedule cannot be read")
+		return ctrl.Result{}, unreadable.Ignore(err)
 	}
 	if !r.Shard.Handles(o) || !o.GetDeletionTimestamp().IsZero() || r.writes.Stale(o) {
 		pass.Ends("the schedule is another instance's, being deleted, or newer than the cache shows")

@@ -26,9 +26,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// gatePrefix is the prefix of the name of each gate of a schedule.
-const gatePrefix = "schedule-gate-"
-
 // mostWrites is how many gates a pass over a RolloutSchedule writes. Then it gives its worker
 // to others, and the next pass does the rest.
 const mostWrites = 50
@@ -80,7 +77,11 @@ func (r *Reconciler) keepGates(ctx context.Context, s gather.Schedule, rollouts 
 			failures = append(failures, err)
 		}
 	}
-	for _, gate := range inOrder(existing) {
+	leftBehind, err := r.leftBehind(ctx, s, rollouts)
+	if err != nil {
+		failures = append(failures, err)
+	}
+	for _, gate := range append(inOrder(existing), leftBehind...) {
 		if err := r.drop(ctx, gate, writes); err != nil {
 			failures = append(failures, err)
 		}
@@ -271,5 +272,5 @@ func mirror(from map[string]string, gate *v1alpha1.RolloutGate, key string) {
 // different for each schedule, even for one that replaces a deleted one.
 func gateName(s gather.Schedule, rollout string) string {
 	const readable = 60
-	return gatePrefix + truncate.Name(s.GetName(), readable) + "-" + truncate.Hash(string(s.GetUID())+"/"+rollout)
+	return gather.ScheduleGatePrefix + truncate.Name(s.GetName(), readable) + "-" + truncate.Hash(string(s.GetUID())+"/"+rollout)
 }

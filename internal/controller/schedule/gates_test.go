@@ -14,6 +14,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -130,6 +131,74 @@ func TestScheduleOfAnotherControllerIsTakenOver(t *testing.T) {
 	c.tick()
 	s.Expect(s.Passing()).To(Equal([]string{"shop closed", "shop open"}), "what others own stays")
 	s.Expect(c.read().Status.ManagedGates).To(HaveLen(1))
+}
+
+// orphan leaves the gates of a schedule without an owner, as kubectl delete --cascade=orphan
+// does, and deletes the schedule.
+func (c *followed) orphan() {
+	gates := c.Gates()
+	for i := range gates {
+		c.Change(&gates[i], func(o client.Object) { o.SetOwnerReferences(nil) })
+	}
+	c.Remove(c.object, c.object.GetName())
+}
+
+func TestGatesThatAScheduleLeavesBehindAreDeleted(t *testing.T) {
+	for name, build := range map[string]func(s *testEnv, name string) client.Object{
+		"RolloutSchedule": func(_ *testEnv, name string) client.Object { return fixture.MakeSchedule(name).Obj() },
+		"ClusterRolloutSchedule": func(s *testEnv, name string) client.Object {
+			return fixture.MakeSchedule(name).Cluster(labelled("stage", s.Namespace))
+		},
+		"a name that is longer than a label": func(_ *testEnv, name string) client.Object {
+			return fixture.MakeSchedule(name + strings.Repeat("x", 60)).Obj()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, shopOf("shop", nil), shopOf("cart", nil), fixture.MakeGate("approval", "shop").Closed().Obj())
+			s.LabelNamespace("stage", s.Namespace)
+			gone := s.follow(t, build(s, "freeze"))
+			gone.tick()
+			gone.orphan()
+			other := s.follow(t, build(s, "other"))
+			other.tick()
+			s.play(t, testPlane.RESTConfig(), s.Clock.Now)
+			s.Eventually(func() []string { return s.Passing() }).Should(Equal([]string{"cart open", "shop closed", "shop open"}))
+		})
+	}
+}
+
+func TestOnlyTheInstanceForUnlabelledObjectsLooksForWhatIsLeftBehind(t *testing.T) {
+	s := open(t, shopOf("shop", nil))
+	c := s.follow(t, fixture.MakeSchedule("freeze").Obj())
+	c.tick()
+	c.orphan()
+	gate := s.Gate()
+	s.Expect(c.reconciler.scheduleOfGate(s.Ctx, gate)).To(Equal([]ctrl.Request{{NamespacedName: client.ObjectKeyFromObject(c.object)}}))
+	c.reconciler.Shard.Selector = labels.SelectorFromSet(team)
+	s.Expect(c.reconciler.scheduleOfGate(s.Ctx, gate)).To(BeEmpty())
+}
+
+// A restore creates the schedule again, with another UID. Its gates have an owner that is gone,
+// or none.
+func TestScheduleThatIsRestoredDeletesTheGatesOfTheOldOne(t *testing.T) {
+	for name, keepOwner := range map[string]bool{"with owners": true, "without owners": false} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, shopOf("shop", nil))
+			old := s.follow(t, fixture.MakeSchedule("freeze").Deny().Obj())
+			old.tick()
+			before := s.Gate().Name
+			if keepOwner {
+				s.Remove(old.object, "freeze")
+			} else {
+				old.orphan()
+			}
+			c := s.follow(t, fixture.MakeSchedule("freeze").Obj())
+			c.tick()
+			s.Expect(s.Passing()).To(Equal([]string{"shop open"}))
+			s.Expect(s.Gate().Name).NotTo(Equal(before))
+			s.Expect(c.read().Status.ManagedGates).To(Equal([]string{s.Gate().Name}))
+		})
+	}
 }
 
 func TestLongNamesHaveGates(t *testing.T) {

@@ -26,13 +26,19 @@ import (
 // gateOwnerIndex finds gates by the UID of the schedule that maintains them.
 const gateOwnerIndex = fieldindex.Everywhere + ".metadata.ownerReferences.controller"
 
-// IndexGatesByOwner registers the index by which schedules find their gates. Both kinds
-// share it.
+// gateNameIndex finds gates by the schedule that their labels name, also where that one is gone.
+const gateNameIndex = fieldindex.Everywhere + ".metadata.labels.schedule"
+
+// IndexGatesByOwner registers the indexes by which schedules find their gates. Both kinds
+// share them.
 func IndexGatesByOwner(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateOwnerIndex, func(o client.Object) []string {
 		return []string{string(gather.OwnerOf(o))}
 	}); err != nil {
 		return fmt.Errorf("index RolloutGates by owner: %w", err)
+	}
+	if err := indexer.IndexField(ctx, &v1alpha1.RolloutGate{}, gateNameIndex, namesOfGate); err != nil {
+		return fmt.Errorf("index RolloutGates by schedule: %w", err)
 	}
 	return nil
 }
@@ -62,10 +68,13 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 }
 
 // scheduleOfGate maps a gate to the schedule that maintains it, if this instance handles
-// that.
+// that, or to the one that left it behind.
 func (r *Reconciler) scheduleOfGate(ctx context.Context, gate client.Object) []reconcile.Request {
 	owner, o := metav1.GetControllerOf(gate), r.kind()
-	if owner == nil || owner.Kind != gather.ScheduleOf(o).Kind {
+	if owner == nil {
+		return r.scheduleNamedBy(ctx, gate)
+	}
+	if owner.Kind != gather.ScheduleOf(o).Kind {
 		return nil
 	}
 	key := types.NamespacedName{Name: owner.Name}
