@@ -206,6 +206,23 @@ func TestRulesDoNotGuess(t *testing.T) {
 			text: join(all, schedule(`{rolloutSelector: {}, action: Allow, rules: [{dateRange: {start: "2026-11-20", end: "2026-11-23"}}]}`)),
 			want: []string{"R402 ClusterRolloutSchedule freeze", "R403 Rollout shop/shop"},
 		},
+		"exceptions that leave no time": {
+			text: join(all, schedule(`{rolloutSelector: {}, action: Allow, rules: [{daysOfWeek: [Friday], weeksOfMonth: [-1]}], exceptions: [{daysOfWeek: [Friday]}]}`)),
+			want: []string{"R402 ClusterRolloutSchedule freeze", "R403 Rollout shop/shop"},
+		},
+		"a day that no month has": {
+			text: join(all, schedule(`{rolloutSelector: {}, rules: [{months: [February, April], daysOfMonth: [31]}]}`)), want: []string{"R401 ClusterRolloutSchedule freeze"},
+		},
+		"an exception on a day that no month has": {
+			text: join(all, schedule(`{rolloutSelector: {}, rules: [{months: [May]}], exceptions: [{months: [June], daysOfMonth: [-31]}]}`)),
+			want: []string{"R401 ClusterRolloutSchedule freeze"},
+		},
+		"weeks of a month without days": {
+			text: join(all, schedule(`{rolloutSelector: {}, rules: [{weeksOfMonth: [1]}]}`)), want: []string{"R101 ClusterRolloutSchedule freeze"},
+		},
+		"a freeze of a month with an exception": {
+			text: join(all, schedule(`{rolloutSelector: {}, rules: [{months: [May]}], exceptions: [{everyWeeks: {count: 2, since: "2026-05-01"}}]}`)),
+		},
 		"a selector that is invalid": {
 			text: join(all, schedule("{rolloutSelector: {matchExpressions: [{key: app, operator: Is}]}, rules: [{daysOfWeek: [Monday]}]}")),
 			want: []string{"R401 ClusterRolloutSchedule freeze"},

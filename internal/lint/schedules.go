@@ -106,7 +106,7 @@ func checkUselessSchedules(r *report) {
 			return // R401 finds it
 		}
 		if state := parsed.At(r.now); !state.Active && state.Next.IsZero() {
-			r.find(at{o, []string{"spec", "rules"}}, fmt.Sprintf("the dates of %s are over: no rule will ever be active again", o),
+			r.find(at{o, []string{"spec", "rules"}}, fmt.Sprintf("%s will never be active again: its dates are over, or its exceptions leave no time", o),
 				"remove it, or correct the dates")
 		}
 	})

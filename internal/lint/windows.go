@@ -44,7 +44,7 @@ func (s *set) openingOf(objects []*object) opening {
 		rules := 0
 		for _, o := range objects {
 			all = append(all, s.parsed(o))
-			rules += 1 + len(o.items("spec", "rules"))
+			rules += 1 + len(o.items("spec", "rules")) + len(o.items("spec", "exceptions"))
 		}
 		known = openingsOf(all, s.now, mostEvaluations/rules)
 		s.openings[key] = known
