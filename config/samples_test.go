@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -52,9 +53,33 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 13, "RolloutGate": 3, "HealthCheck": 6, "RolloutSchedule": 1, "ClusterRolloutSchedule": 1, "Environment": 5,
+		"Rollout": 13, "RolloutGate": 3, "HealthCheck": 6, "RolloutSchedule": 7, "ClusterRolloutSchedule": 2, "Environment": 5,
 		"ReleaseQuarantine": 1, "ClusterReleaseQuarantine": 1,
 	}))
+}
+
+// A calendar of holidays is made of a file, without a network, and what cannot be made of it
+// is no schedule.
+func TestHolidaysAreMadeOfAnICalendarFile(t *testing.T) {
+	g := NewWithT(t)
+	awk := func(calendar string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "awk", "-f", "holidays.awk", calendar)
+		cmd.Dir = filepath.Join("samples", "calendar")
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	want, err := os.ReadFile(filepath.Join("samples", "calendar", "holidays.yaml"))
+	g.Expect(err).NotTo(HaveOccurred())
+	got, err := awk("holidays.ics")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(got).To(Equal(string(want)))
+
+	for _, event := range []string{"DTSTART;VALUE=DATE:20270101\nRRULE:FREQ=YEARLY", "DTSTART:20270101T090000Z"} {
+		file := filepath.Join(t.TempDir(), "holidays.ics")
+		g.Expect(os.WriteFile(file, []byte("BEGIN:VEVENT\n"+event+"\nEND:VEVENT\n"), 0o600)).To(Succeed())
+		_, err := awk(file)
+		g.Expect(err).To(HaveOccurred(), event)
+	}
 }
 
 func TestEverySampleIsListedInTheKustomization(t *testing.T) {

@@ -25,6 +25,7 @@ var sampleFolders = map[string]struct {
 }{
 	"config/samples":              {},
 	"config/samples/quickstart":   {},
+	"config/samples/calendar":     {},
 	"config/samples/health":       {},
 	"config/samples/helm":         {},
 	"config/samples/rollback":     {},
