@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
@@ -43,6 +44,23 @@ func TestExamplesInTheHelpExist(t *testing.T) {
 					t.Errorf("%s: %s: %v", verb.Name(), match[1], err)
 				}
 			}
+		}
+	}
+}
+
+// The output on the page is what the script prints, for the schedules on the page.
+func TestCalendarOnThePageIsThatOfTheScript(t *testing.T) {
+	script, err := txtar.ParseFile("testdata/script/calendar.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := pages(t)["../../docs/guides/runbook.md"]
+	for _, file := range script.Files {
+		switch content := string(file.Data); {
+		case file.Name == "company.yaml" && strings.Count(content, "\n") > 40:
+			t.Errorf("%s is longer than 40 lines", file.Name)
+		case file.Name != "shop.yaml" && !strings.Contains(page, content):
+			t.Errorf("the page does not show %s:\n%s", file.Name, content)
 		}
 	}
 }
