@@ -25,8 +25,8 @@ type relister struct {
 	toolscache.ListerWatcherWithContext
 
 	mu      sync.Mutex
-	pending *time.Timer
-	last    time.Time
+	resting bool            // whether they were listed again not long ago
+	asked   bool            // whether that was asked for since
 	watch   watch.Interface // the one that is open
 	ended   bool            // whether it was ended here
 }
@@ -55,18 +55,25 @@ func (t *trimmer) again(kind reflect.Type) {
 func (r *relister) ask() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending == nil {
-		r.pending = time.AfterFunc(max(0, relistPause-time.Since(r.last)), r.end)
+	if r.resting {
+		r.asked = true
+		return
 	}
-}
-
-// end ends the watch.
-func (r *relister) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.pending, r.last, r.ended = nil, time.Now(), true
+	r.resting, r.ended = true, true
 	if r.watch != nil {
 		r.watch.Stop()
+	}
+	time.AfterFunc(relistPause, r.rested)
+}
+
+// rested lists again if that was asked for in the meantime.
+func (r *relister) rested() {
+	r.mu.Lock()
+	asked := r.asked
+	r.resting, r.asked = false, false
+	r.mu.Unlock()
+	if asked {
+		r.ask()
 	}
 }
 
