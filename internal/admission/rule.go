@@ -51,7 +51,7 @@ func (r Rule) PausedBy(request Request, coordinations []v1.DeploymentCoordinatio
 	}
 	waiting := selecting(request.New, coordinations)
 	if !isPausedByUser(request.New) {
-		if slices.ContainsFunc(waiting, request.isActiveIn) {
+		if slices.ContainsFunc(waiting, request.hasTurnIn) {
 			return "", false
 		}
 		waiting = slices.DeleteFunc(waiting, func(c *v1.DeploymentCoordination) bool { return !request.mustWaitFor(c) })
@@ -86,16 +86,24 @@ func isPausedByUser(d *appsv1.Deployment) bool {
 	return d.Annotations[v1.RolloutPausedAnnotation] == v1.RolloutPausedValue
 }
 
-// isActiveIn reports whether the Deployment has the turn. A Deployment that was deleted
-// and created again is a different one, if the coordination has stored the UID.
-func (r Request) isActiveIn(c *v1.DeploymentCoordination) bool {
+// hasTurnIn reports whether the Deployment has the turn for what is requested. A
+// Deployment that was deleted and created again is a different one, if the coordination has
+// stored the UID. The turn is for one template, until that is rolled out and stays so: the
+// next template needs a turn of its own. Otherwise a release that comes during a bake would
+// start the Deployment that bakes, first and without waiting for anyone.
+func (r Request) hasTurnIn(c *v1.DeploymentCoordination) bool {
 	active := c.Status.ActiveDeployment
 	if active != r.New.Namespace+"/"+r.New.Name {
 		return false
 	}
 	return !slices.ContainsFunc(c.Status.DeploymentStates, func(s v1.DeploymentState) bool {
-		return s.Name == active && s.UID != "" && s.UID != r.New.UID
+		return s.Name == active && (s.UID != "" && s.UID != r.New.UID || s.IsRolledOut() && r.changesTemplate())
 	})
+}
+
+// changesTemplate reports whether a stored Deployment gets another Pod template.
+func (r Request) changesTemplate() bool {
+	return r.Old != nil && !equality.Semantic.DeepEqual(r.Old.Spec.Template, r.New.Spec.Template)
 }
 
 // mustWaitFor reports whether the change has to wait for a turn. A coordination with the
@@ -105,5 +113,5 @@ func (r Request) isActiveIn(c *v1.DeploymentCoordination) bool {
 func (r Request) mustWaitFor(c *v1.DeploymentCoordination) bool {
 	return r.Old == nil || c.Spec.IdlePolicy != v1.IdleResume ||
 		r.Old.Spec.Paused && r.Old.Annotations[v1.HeldByAnnotation] == c.Name ||
-		!equality.Semantic.DeepEqual(r.Old.Spec.Template, r.New.Spec.Template)
+		r.changesTemplate()
 }

@@ -6,6 +6,8 @@
 package admission
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -45,7 +47,7 @@ type Case struct {
 func Cases(namespace string) map[string]Case {
 	all := map[string]Case{}
 	for _, some := range []map[string]Case{
-		membership(), expressions(), mistakes(), turns(namespace), idle(), byHand(namespace), several(namespace),
+		membership(), expressions(), mistakes(), turns(namespace), rolledOut(namespace), idle(), byHand(namespace), several(namespace),
 	} {
 		for name, c := range some {
 			all[name] = c
@@ -181,6 +183,52 @@ func turns(namespace string) map[string]Case {
 	}
 }
 
+// rolledOut has the cases of a Deployment that has the turn, and whose template was rolled
+// out in it: it bakes.
+func rolledOut(namespace string) map[string]Case {
+	name := namespace + "/" + Name
+	return map[string]Case{
+		"rolled out in its turn, and the template is another: paused": {
+			Coordinations: coordinations(a(activeOnce(name))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+		"rolled out in its turn under its UID, and the template is another: paused": {
+			Coordinations: coordinations(a(activeOnce(name, func(s *v1.DeploymentState) { s.UID = StoredUID }))),
+			Old:           web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+		"rolled out in its turn, and the template is another under Resume: paused": {
+			Coordinations: coordinations(a(activeOnce(name), idlePolicy(v1.IdleResume))),
+			Old:           web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+		"rolled out in its turn, and it is restarted: paused": {
+			Coordinations: coordinations(a(activeOnce(name))), Old: web(), New: web(restarted), PausedBy: []string{"a"},
+		},
+		"rolled out in its turn, and it is scaled: as asked": {
+			Coordinations: coordinations(a(activeOnce(name))), Old: web(), New: web(replicas(5)),
+		},
+		"rolled out in its turn, and it is released by somebody else: as asked": {
+			Coordinations: coordinations(a(activeOnce(name))), Old: web(paused), New: web(),
+		},
+		"rolled out in its turn, and the controller decides: as asked": {
+			Coordinations: coordinations(a(activeOnce(name))), Old: web(paused), New: web(image("web:2")), ByController: true,
+		},
+		"not rolled out yet in its turn, and the template is another: as asked": {
+			Coordinations: coordinations(a(activeOnce(name, pendingAgain, notReady))), Old: web(), New: web(image("web:2")),
+		},
+		"replicas are missing since it was rolled out, and the template is another: as asked": {
+			Coordinations: coordinations(a(activeOnce(name, broke))), Old: web(), New: web(image("web:2")),
+		},
+		"it lost its availability since it was rolled out, and the template is another: as asked": {
+			Coordinations: coordinations(a(activeOnce(name, broke, notReady))), Old: web(), New: web(image("web:2")),
+		},
+		"another was rolled out, and this one has the turn: as asked": {
+			Coordinations: coordinations(a(active(name, ""), func(c *v1.DeploymentCoordination) {
+				since := metav1.NewTime(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
+				c.Status.DeploymentStates = append(c.Status.DeploymentStates, v1.DeploymentState{Name: namespace + "/api", ReadySince: &since})
+			})), Old: web(), New: web(image("web:2")),
+		},
+	}
+}
+
 func idle() map[string]Case {
 	return map[string]Case{
 		"Pause, and the template is the same: paused": {
@@ -267,6 +315,16 @@ func several(namespace string) map[string]Case {
 		"two select it, and it has the turn in one: as asked": {
 			Coordinations: coordinations(a(active(name, "")), selecting("b", "app", "web")),
 			Old:           web(), New: web(image("web:2")), PausedByPolicy: []string{"b"},
+		},
+		// Only one of them knows that it was rolled out. The other lets its template pass,
+		// and so does the controller, to which it is not rolled out.
+		"two select it, and it was rolled out in its turn in one: as asked": {
+			Coordinations: coordinations(a(active(name, "")), selecting("b", "app", "web", activeOnce(name))),
+			Old:           web(), New: web(image("web:2")), PausedByPolicy: []string{"b"},
+		},
+		"two select it, and it was rolled out in its turn in both: paused by either": {
+			Coordinations: coordinations(a(activeOnce(name)), selecting("b", "app", "web", activeOnce(name))),
+			Old:           web(), New: web(image("web:2")), PausedBy: []string{"a", "b"},
 		},
 		"two select it, and one says Resume: paused by the other": {
 			Coordinations: coordinations(a(idlePolicy(v1.IdleResume)), selecting("b", "app", "web")),

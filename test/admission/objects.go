@@ -3,6 +3,8 @@
 package admission
 
 import (
+	"time"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -94,3 +96,28 @@ func active(name string, uid types.UID) func(*v1.DeploymentCoordination) {
 		c.Status.DeploymentStates = []v1.DeploymentState{{Name: name, UID: uid}}
 	}
 }
+
+// activeOnce gives the turn to a Deployment that was rolled out in it, with other changes of
+// its entry.
+func activeOnce(name string, change ...func(*v1.DeploymentState)) func(*v1.DeploymentCoordination) {
+	since := metav1.NewTime(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
+	state := v1.DeploymentState{Name: name, LastRolloutStarted: &since, LastRolloutFinished: &since, ReadySince: &since}
+	for _, c := range change {
+		c(&state)
+	}
+	return func(c *v1.DeploymentCoordination) {
+		c.Status.ActiveDeployment, c.Status.DeploymentStates = name, []v1.DeploymentState{state}
+	}
+}
+
+// notReady means that the Deployment lost its availability.
+func notReady(s *v1.DeploymentState) { s.ReadySince = nil }
+
+// broke means that replicas are missing since the Deployment was ready.
+func broke(s *v1.DeploymentState) {
+	since := metav1.NewTime(s.LastRolloutFinished.Add(time.Minute))
+	s.UnavailableSince = &since
+}
+
+// pendingAgain means that it has a new template since, which rolls out.
+func pendingAgain(s *v1.DeploymentState) { s.HasPendingChanges = true }

@@ -99,6 +99,12 @@ type DeploymentState struct {
 	UID types.UID `json:"uid,omitempty"`
 }
 
+// IsRolledOut reports whether the template is rolled out, and no replica has been missing
+// since.
+func (s *DeploymentState) IsRolledOut() bool {
+	return !s.HasPendingChanges && s.ReadySince != nil && s.UnavailableSince == nil
+}
+
 // DeploymentCoordinationStatus is the journal of a coordination. The controller writes it
 // before it unpauses a Deployment.
 type DeploymentCoordinationStatus struct {

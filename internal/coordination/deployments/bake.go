@@ -75,11 +75,12 @@ func (m *member) isWell() bool {
 }
 
 // bakes reports whether, according to the journal, the member was rolled out in its turn
-// and is well. A new template then waits for another turn: otherwise a member that
-// changes more often than it bakes would keep the turn for ever. A member that is not
-// well, or that a user has paused by annotation, keeps the turn.
+// and stays so. A new template then waits for another turn: otherwise a member that
+// changes more often than it bakes would keep the turn for ever. Admission has the same
+// rule, and stores such a member paused. A member that has not stayed available, or that a
+// user has paused by annotation, keeps the turn.
 func (m *member) bakes() bool {
-	return m.hasTurn() && !m.RolledOut && !m.UserPaused && m.state.Template != "" && m.isWell()
+	return m.hasTurn() && !m.RolledOut && !m.UserPaused && m.state.Template != "" && m.state.IsRolledOut()
 }
 
 // lostAvailability reports whether fewer replicas are available than before. A Deployment

@@ -149,11 +149,18 @@ func (c *cluster) admit(a *app, changed bool) {
 	for _, name := range c.crNames() {
 		r := c.crs[name]
 		strict := r.Spec.IdlePolicy != coordinationv1.IdleResume
-		if a.Labels[r.selects()] != "" && r.Journal.ActiveDeployment != a.Key && (changed || strict) {
+		if a.Labels[r.selects()] != "" && !r.allows(a, changed) && (changed || strict) {
 			a.Paused, a.HeldBy = true, name
 			a.PausedBy = ""
 		}
 	}
+}
+
+// allows reports whether the app has the turn, and for its template.
+func (r *cr) allows(a *app, changed bool) bool {
+	return r.Journal.ActiveDeployment == a.Key && !(changed && slices.ContainsFunc(r.Journal.DeploymentStates, func(s coordinationv1.DeploymentState) bool {
+		return s.Name == a.Key && s.IsRolledOut()
+	}))
 }
 
 // selects returns the label that the coordination selects.

@@ -429,7 +429,10 @@ var scenarios = map[string]scenario{
 	},
 
 	"a Deployment that changes during its bake waits for those that had no turn": {
-		setUp: shop(baking(60), resuming),
+		setUp: func(w *world) {
+			w.holdForm = "policy"
+			shop(baking(60), resuming)(w)
+		},
 		events: []event{
 			{atRest, "people: apply 1.1 to api", change("1.1", "api")},
 			{turnOf("api", 1), "people: apply 1.1 to web", change("1.1", "web")},
