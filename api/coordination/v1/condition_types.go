@@ -38,13 +38,15 @@ const (
 	// ActiveDeploymentHeldReason: a user has paused the active Deployment by annotation.
 	// It keeps its turn.
 	ActiveDeploymentHeldReason = "ActiveDeploymentHeld"
-	// WaitingForCoordinationReason: another coordination has the turn. It shares a
-	// Deployment with this one, directly or through other coordinations.
+	// WaitingForCoordinationReason: another coordination has the turn, or gives none
+	// because its selector is a mistake. It shares a Deployment with this one, directly or
+	// through other coordinations.
 	WaitingForCoordinationReason = "WaitingForCoordination"
-	// EmptySelectorReason: the selector selects every Deployment of the namespace, so the
-	// controller changes nothing.
+	// EmptySelectorReason: the selector selects every Deployment of the namespace, so
+	// nobody gets a turn. The turn that was given goes on.
 	EmptySelectorReason = "EmptySelector"
-	// InvalidSelectorReason: the selector is invalid, so the controller changes nothing.
+	// InvalidSelectorReason: the selector is invalid, so nobody gets a turn. The turn that
+	// was given goes on.
 	InvalidSelectorReason = "InvalidSelector"
 	// OtherCoordinatorReason: another controller of this API is installed, so this one
 	// changes nothing.

@@ -26,8 +26,8 @@ const (
 // DeploymentCoordinationSpec defines which Deployments roll out one at a time.
 type DeploymentCoordinationSpec struct {
 	// labelSelector selects the Deployments in the coordination's own namespace by their
-	// labels. While it is empty or invalid, the controller changes nothing: Deployments
-	// that it selected before stay as they are.
+	// labels. While it is empty or invalid, the coordination keeps the Deployments that it
+	// selected before, and gives no turn.
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.all(e, e.operator in ['In', 'NotIn', 'Exists', 'DoesNotExist'])",message="the operator of each of matchExpressions must be In, NotIn, Exists or DoesNotExist"
 	// +optional
 	LabelSelector metav1.LabelSelector `json:"labelSelector,omitempty"`

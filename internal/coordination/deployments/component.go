@@ -16,13 +16,13 @@ import (
 // group is a coordination with the Deployments that it selects.
 type group struct {
 	Coordination
-	// problem is why it selects nothing; nil if its selector is valid. The Deployments
-	// that it selected before stay as they are.
+	// problem is why its selector is a mistake; nil if it is valid. The group then keeps
+	// the members that it had: its turn goes on, and it gives none.
 	problem  *problem
 	selector labels.Selector
 	// members are sorted by name.
 	members []*member
-	// component is the component of the group; nil if there is a problem.
+	// component is the component of the group.
 	component *component
 	// active is the member that has the turn; nil if none of the group has it.
 	active *member
@@ -94,7 +94,7 @@ func read(c Coordination) *group {
 		g.problem = &problem{coordinationv1.InvalidSelectorReason, "spec.labelSelector cannot be understood: " + err.Error()}
 	case selector.Empty():
 		g.problem = &problem{coordinationv1.EmptySelectorReason,
-			"spec.labelSelector is empty, which would select every Deployment of the namespace, so nothing is touched: name labels"}
+			"spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels"}
 	default:
 		g.selector = selector
 	}
@@ -104,7 +104,7 @@ func read(c Coordination) *group {
 // place finds the groups that a Deployment belongs to.
 func (n *namespace) place(m *member) {
 	for _, g := range n.groups {
-		if g.problem == nil && g.selector.Matches(labels.Set(m.Labels)) {
+		if g.has(m) {
 			g.members = append(g.members, m)
 			m.groups = append(m.groups, g)
 		}
@@ -116,10 +116,20 @@ func (n *namespace) place(m *member) {
 	m.remember()
 }
 
+// has reports whether the Deployment is a member. While the selector is a mistake, the
+// members are those of the journal, and those that wait for the group without being in it,
+// because they were created a moment before.
+func (g *group) has(m *member) bool {
+	if g.problem == nil {
+		return g.selector.Matches(labels.Set(m.Labels))
+	}
+	return g.Name == m.HeldBy || slices.Contains(g.Journal.Deployments, m.Key) && !g.knewAnother(m)
+}
+
 // join puts groups that share members into one component.
 func (n *namespace) join(members []*member) {
 	for _, g := range n.groups {
-		if g.problem == nil && g.component == nil {
+		if g.component == nil {
 			c := &component{now: n.in.Now}
 			c.take(g)
 			n.components = append(n.components, c)
@@ -152,15 +162,6 @@ func (c *component) take(g *group) {
 
 // name identifies the component: it is the name of the first coordination.
 func (c *component) name() string { return c.groups[0].Name }
-
-// componentName returns the name of the component that the group belongs to. A group with
-// a problem is alone.
-func (g *group) componentName() string {
-	if g.component == nil {
-		return g.Name
-	}
-	return g.component.name()
-}
 
 // selects reports whether the member belongs to the group.
 func (g *group) selects(m *member) bool {

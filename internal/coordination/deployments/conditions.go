@@ -140,16 +140,28 @@ func (g *group) failed() verdict {
 }
 
 // waiting returns the verdict of a coordination that has something to roll out, while a
-// Deployment that it does not select has the turn.
+// Deployment that it does not select has the turn, or while another coordination of those
+// that wait gives none.
 func (g *group) waiting() verdict {
-	active := g.component.active
-	text := fmt.Sprintf("%s; waits for coordination %s, where %s",
-		g.sum(), active.groups[0].Name, active.standing(g.component.phase))
+	text := fmt.Sprintf("%s; waits for coordination %s", g.sum(), g.awaited())
 	return verdict{
 		ready:       claim{false, coordinationv1.WaitingForCoordinationReason, text},
 		progressing: claim{true, coordinationv1.DeploymentsPendingReason, text},
 		degraded:    fine(),
 	}
+}
+
+// awaited returns a text about the coordination that a member waits for.
+func (g *group) awaited() string {
+	if active := g.component.active; active != nil {
+		return fmt.Sprintf("%s, where %s", active.groups[0].Name, active.standing(g.component.phase))
+	}
+	for _, m := range g.members {
+		if by := m.mistake(); m.pending() && by != nil {
+			return fmt.Sprintf("%s, which gives no turn until its selector is corrected", by.Name)
+		}
+	}
+	return ""
 }
 
 // blocked returns the verdict when nothing is touched until a user changes something.

@@ -153,10 +153,10 @@ func TestConditions(t *testing.T) {
 		"an empty selector": {
 			in: of(coordination("web", func(c *deployments.Coordination) { c.Spec.LabelSelector = metav1.LabelSelector{} }), b),
 			want: []string{
-				"Ready False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nothing is touched: name labels",
-				"Progressing False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nothing is touched: name labels",
+				"Ready False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels",
+				"Progressing False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels",
 				fine,
-				"Stalled True EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nothing is touched: name labels",
+				"Stalled True EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels",
 			},
 		},
 	}

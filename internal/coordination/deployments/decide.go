@@ -38,9 +38,7 @@ func (n *namespace) stands() bool { return n.in.Other != "" || n.in.Unreadable !
 // resume restores the turns from the journals, and advances all members to now.
 func (n *namespace) resume() {
 	for _, g := range n.groups {
-		if g.problem == nil {
-			g.resume()
-		}
+		g.resume()
 	}
 	for _, c := range n.components {
 		for _, m := range c.members {

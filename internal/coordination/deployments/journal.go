@@ -14,30 +14,16 @@ func (n *namespace) journals() []Journal {
 }
 
 // journal returns the next status of a coordination, and the events to emit once it is
-// stored. A coordination with a problem keeps its journal: when the mistake is corrected,
-// the turn goes on.
+// stored.
 func (n *namespace) journal(g *group) Journal {
 	status := g.Journal.DeepCopy()
 	status.ObservedGeneration = g.Generation
-	switch {
-	case n.stands():
-	case g.problem != nil:
-		forgetReady(status)
-	default:
+	if !n.stands() {
 		g.write(status)
 		g.warnIdle()
 	}
 	status.Conditions = g.conditions(n)
-	return Journal{Coordination: g.Name, Component: g.componentName(), Status: *status, Notes: g.notes}
-}
-
-// forgetReady drops ReadySince and UnavailableSince: the availability of the members is
-// not observed. So a bake, and the time for which replicas are missing, begin again
-// afterwards.
-func forgetReady(status *coordinationv1.DeploymentCoordinationStatus) {
-	for i := range status.DeploymentStates {
-		status.DeploymentStates[i].ReadySince, status.DeploymentStates[i].UnavailableSince = nil, nil
-	}
+	return Journal{Coordination: g.Name, Component: g.component.name(), Status: *status, Notes: g.notes}
 }
 
 // write records which member has the turn and the progress of every member.

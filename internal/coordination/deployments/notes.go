@@ -35,9 +35,12 @@ func changedNote(from, to *member) Note {
 	return Note{Reason: coordinationv1.ActiveDeploymentChangedEvent, Message: text}
 }
 
-func clearedNote(from, next *member) Note {
+func (g *group) clearedNote(from, next *member) Note {
 	text := fmt.Sprintf("the turn of %s is over, and nobody waits for the next", from.Key)
-	if next != nil {
+	switch {
+	case next == nil && g.waits():
+		text = fmt.Sprintf("the turn of %s is over, and nobody gets the next while a selector is a mistake", from.Key)
+	case next != nil:
 		text = fmt.Sprintf("the turn goes from %s to %s, which is not selected here", from.Key, next.Key)
 	}
 	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: text}

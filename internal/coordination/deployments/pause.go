@@ -58,6 +58,8 @@ func (c *component) wantsPaused(m *member) bool {
 		return false
 	case m.outdated:
 		return true
+	case m.mistake() != nil:
+		return m.Paused
 	case m.keepsUnpaused():
 		return false
 	}

@@ -472,4 +472,19 @@ var scenarios = map[string]scenario{
 			{rolledOut("api", "1.1"), "people: correct it", correct("shop")},
 		},
 	},
+
+	"the selector of one of two coordinations that share a Deployment is invalid for a while": {
+		setUp: func(w *world) {
+			w.up("a", 2, "east")
+			w.up("b", 2, "east", "west")
+			w.up("c", 2, "west")
+			w.coordinate("east")
+			w.coordinate("west")
+		},
+		events: []event{
+			{atRest, "people: apply 1.1 to all", change("1.1", "a", "b", "c")},
+			{turnOf("a", 1), "people: write an operator that there is not for east", misspell("east")},
+			{rolledOut("c", "1.1"), "people: correct it", correct("east")},
+		},
+	},
 }

@@ -56,6 +56,9 @@ func wrote(active string, states ...coordinationv1.DeploymentState) func(*deploy
 	return func(c *deployments.Coordination) {
 		c.Journal.ObservedGeneration = 1
 		c.Journal.DeploymentStates = states
+		for _, s := range states {
+			c.Journal.Deployments = append(c.Journal.Deployments, s.Name)
+		}
 		if active != "" {
 			c.Journal.ActiveDeployment = "shop/" + active
 		}
@@ -133,6 +136,11 @@ func rolling(updated int32) func(*deployments.Deployment) {
 	return func(d *deployments.Deployment) {
 		d.Template, d.OthersUp, d.Unfinished, d.RolledOut, d.UpdatedReplicas = "t2", true, true, false, updated
 	}
+}
+
+// rolled makes it rolled out with its new template.
+func rolled(d *deployments.Deployment) {
+	d.TemplateHasSet, d.OthersUp, d.Unfinished, d.RolledOut = true, false, false, true
 }
 
 func userHeld(d *deployments.Deployment) { d.UserPaused = true }

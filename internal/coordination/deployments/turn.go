@@ -69,11 +69,13 @@ func (c *component) furthest(holders []*member) *member {
 	return c.first(holders)
 }
 
-// next returns the member that gets the turn when none has it; nil if none waits for it.
+// next returns the member that gets the turn when none has it; nil if none waits for it. A
+// coordination whose selector is a mistake gives no turn, except to a member that rolls out
+// already.
 func (c *component) next() *member {
 	var waiting []*member
 	for _, m := range c.members {
-		if m.pending() {
+		if m.pending() && (!m.Paused || m.mistake() == nil) {
 			waiting = append(waiting, m)
 		}
 	}
@@ -127,6 +129,17 @@ func (g *group) resume() {
 	}
 }
 
+// mistake returns a coordination of the member whose selector is a mistake; nil if there is
+// none.
+func (m *member) mistake() *group {
+	for _, g := range m.groups {
+		if g.problem != nil {
+			return g
+		}
+	}
+	return nil
+}
+
 // turn sets the member of the coordination that has the turn: none if the coordination
 // does not select next.
 func (g *group) turn(next *member) {
@@ -140,7 +153,7 @@ func (g *group) turn(next *member) {
 	g.active, g.turned = to, true
 	switch {
 	case to == nil:
-		g.emit(clearedNote(from, next))
+		g.emit(g.clearedNote(from, next))
 	case from == nil:
 		g.emit(activatedNote(to))
 	default:

@@ -651,17 +651,89 @@ func TestNothingIsTouched(t *testing.T) {
 	}
 }
 
+// misspelt makes the selector one that cannot be understood.
+func misspelt(c *deployments.Coordination) {
+	c.Spec.LabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{"web": "a b"}}
+}
+
+func TestMistakenSelectorGivesNoTurn(t *testing.T) {
+	t.Parallel()
+
+	// web had a and b. y selects b and c.
+	had := func(active string, states ...coordinationv1.DeploymentState) deployments.Coordination {
+		return coordination("web", misspelt, wrote(active, states...))
+	}
+	y := coordination("y", wrote("", longDone("b"), longDone("c")))
+	tests := map[string]struct {
+		in   deployments.Input
+		want []string
+	}{
+		"while its Deployment rolls out, nobody else begins": {
+			in: of(had("a", justStarted("a"), longDone("b")), y,
+				but(deployment("a", "web"), rolling(1)), but(deployment("b", "web", "y"), waiting), but(deployment("c", "y"), waiting)),
+			want: []string{"web: a, InvalidSelector", "y: nobody, WaitingForCoordination"},
+		},
+		"the one that has the turn is unpaused": {
+			in: of(had("a", justStarted("a"), longDone("b")), y,
+				but(deployment("a", "web"), waiting), but(deployment("b", "web", "y"), waiting)),
+			want: []string{"web: a, InvalidSelector", "y: nobody, WaitingForCoordination", "Unpause a"},
+		},
+		"once it is rolled out, its turn ends": {
+			in: of(had("a", justStarted("a"), longDone("b")), y,
+				but(deployment("a", "web"), rolling(3), rolled), but(deployment("b", "web", "y"), waiting), but(deployment("c", "y"), idle)),
+			want: []string{"web: nobody, InvalidSelector", "y: nobody, WaitingForCoordination"},
+		},
+		"a Deployment that it did not have begins": {
+			in: of(had("", longDone("a"), longDone("b")), y,
+				but(deployment("a", "web"), idle), but(deployment("b", "web", "y"), waiting), but(deployment("c", "y"), waiting)),
+			want: []string{"web: nobody, InvalidSelector", "y: c, DeploymentsInProgress", "Unpause c"},
+		},
+		"its own wait": {
+			in:   of(had("", longDone("a")), but(deployment("a", "web"), waiting)),
+			want: []string{"web: nobody, InvalidSelector"},
+		},
+		"of those that roll out already, one goes on": {
+			in:   of(had("", longDone("a"), longDone("b")), but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), rolling(2))),
+			want: []string{"web: b, InvalidSelector", "Pause a"},
+		},
+		"idle ones stay as they are": {
+			in: of(had("", longDone("a"), longDone("b")), coordination("y", resume, misspelt, wrote("", longDone("c"))),
+				deployment("a", "web"), but(deployment("b", "web"), idle), but(deployment("c", "y"), idle)),
+			want: []string{"web: nobody, InvalidSelector", "y: nobody, InvalidSelector"},
+		},
+		"one that was created a moment before waits": {
+			in:   of(had(""), but(deployment("a"), waiting, func(d *deployments.Deployment) { d.HeldBy = "web" })),
+			want: []string{"web: nobody, InvalidSelector"},
+		},
+		"what it never had is not touched": {
+			in:   of(had("", longDone("a")), but(deployment("b", "web"), rolling(1))),
+			want: []string{"web: nobody, InvalidSelector"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(t, tt.in, tt.want...)
+		})
+	}
+}
+
+func TestMistakenSelectorIsNamedByThoseThatWait(t *testing.T) {
+	t.Parallel()
+
+	p := deployments.Decide(of(coordination("web", misspelt, wrote("", longDone("a"))), coordination("y"), but(deployment("a", "web", "y"), waiting)))
+	want := "0 of 1 Deployments are rolled out; waits for coordination web, which gives no turn until its selector is corrected"
+	if got := ready(journalOf(t, p, "y").Status).Message; got != want {
+		t.Errorf("the message is %q, want %q", got, want)
+	}
+}
+
 func TestUnpausingThoseThatLeave(t *testing.T) {
 	t.Parallel()
 
 	gone := func(d *deployments.Deployment) { idle(d); d.HeldBy = "gone" }
 	mistaken := func(c *deployments.Coordination) { c.Spec.LabelSelector = metav1.LabelSelector{} }
-	selected := func(name string) func(*deployments.Coordination) {
-		return func(c *deployments.Coordination) {
-			wrote("", longDone(name))(c)
-			c.Journal.Deployments = []string{"shop/" + name}
-		}
-	}
+	selected := func(name string) func(*deployments.Coordination) { return wrote("", longDone(name)) }
 	tests := map[string]struct {
 		in   deployments.Input
 		want []deployments.Write
@@ -685,7 +757,8 @@ func TestUnpausingThoseThatLeave(t *testing.T) {
 			in: of(coordination("gone", mistaken), but(deployment("a"), gone)),
 		},
 		"what such a coordination selected stays held, whoever held it": {
-			in: of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone)),
+			in:   of(coordination("web", mistaken, selected("a")), but(deployment("a"), gone)),
+			want: []deployments.Write{{Kind: deployments.WriteMark, Deployment: "shop/a", UID: "uid-a", HeldBy: "web", Paused: true}},
 		},
 		"what the first implementation paused under such a selector is marked": {
 			in:   of(coordination("web", mistaken, selected("a"), selected("b")), but(deployment("b"), func(d *deployments.Deployment) { d.Paused = true })),

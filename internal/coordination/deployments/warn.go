@@ -19,7 +19,7 @@ var byHand = []string{"kubectl-rollout", "kubectl-edit", "kubectl-patch"}
 // before.
 func (g *group) warnContested(m *member, w Write) {
 	switch {
-	case m.WriteError != "" || slices.Contains(byHand, m.PausedBy):
+	case g.problem != nil, m.WriteError != "" || slices.Contains(byHand, m.PausedBy):
 	case m.PausedBy == "":
 		g.warnRemoved(m, w)
 	case w.Kind == WriteUnpause && g.released(m):
@@ -62,7 +62,7 @@ func (m *member) keepsUnpaused() bool {
 func (g *group) warnIdle() {
 	var names []string
 	for _, m := range g.members {
-		if m.AppliedBy != "" && m.idle() && m.idlesPaused() && !m.keepsUnpaused() && !g.knewIdle(m) {
+		if m.mistake() == nil && m.AppliedBy != "" && m.idle() && m.idlesPaused() && !m.keepsUnpaused() && !g.knewIdle(m) {
 			names = append(names, fmt.Sprintf("%s of %s", m.Key, m.AppliedBy))
 		}
 	}

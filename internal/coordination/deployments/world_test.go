@@ -426,7 +426,7 @@ func connected(v view, key string) map[string]bool {
 	for changed := true; changed; {
 		changed = false
 		for _, co := range v.in.Coordinations {
-			members := selected(v, co)
+			members := membersOf(v, co)
 			if !slices.ContainsFunc(members, func(k string) bool { return found[k] }) {
 				continue
 			}
@@ -443,6 +443,21 @@ func connected(v view, key string) map[string]bool {
 func isMistake(co deployments.Coordination) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
 	return err != nil || selector.Empty()
+}
+
+// membersOf returns the keys of the Deployments that a coordination selects, or has selected
+// when its selector was last valid.
+func membersOf(v view, co deployments.Coordination) (keys []string) {
+	if !isMistake(co) {
+		return selected(v, co)
+	}
+	for _, d := range v.in.Deployments {
+		same := func(s coordinationv1.DeploymentState) bool { return s.Name == d.Key && s.UID == d.UID }
+		if slices.Contains(co.Journal.Deployments, d.Key) && slices.ContainsFunc(co.Journal.DeploymentStates, same) {
+			keys = append(keys, d.Key)
+		}
+	}
+	return keys
 }
 
 // selected returns the keys of the Deployments that a coordination selects.
@@ -473,12 +488,20 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	if p.Kind != deployments.WriteUnpause || !a.left() {
 		return
 	}
+	if w.waitsForCorrection(v, p.Deployment) && !hadTurn(v, a) {
+		w.t.Fatalf("%s begins although the selector of its coordination is a mistake:\n%s", p.Deployment, w.tail())
+	}
 	for key := range connected(v, p.Deployment) {
 		other := w.byKey(key)
 		if key != p.Deployment && other != nil && other.rolls() && !w.touched[key] {
 			w.t.Fatalf("%s is unpaused while %s rolls out:\n%s", p.Deployment, key, w.tail())
 		}
 	}
+}
+
+// hadTurn reports whether an app had the turn before the pass.
+func hadTurn(v view, a *app) bool {
+	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool { return co.Journal.ActiveDeployment == a.Key })
 }
 
 // mistakenHolder reports whether the coordination in held-by of an app exists, and its
@@ -500,7 +523,7 @@ func (w *world) checkBake(v view, plan deployments.Plan) {
 			key := strings.Fields(note.Message)[0]
 			a, wait := w.byKey(key), time.Duration(0)
 			for _, co := range v.in.Coordinations {
-				if slices.Contains(selected(v, co), key) {
+				if slices.Contains(membersOf(v, co), key) {
 					wait = max(wait, time.Duration(co.Spec.MinReadySeconds)*time.Second)
 				}
 			}
@@ -563,7 +586,7 @@ func (w *world) checkAfter(v view) {
 		var rolling []string
 		for key := range connected(v, d.Key) {
 			seen[key] = true
-			if a := w.byKey(key); a != nil && a.rolls() && w.isSelected(v, key) {
+			if a := w.byKey(key); a != nil && a.rolls() && w.isMember(v, key) {
 				rolling = append(rolling, key)
 			}
 		}
@@ -580,6 +603,21 @@ func (w *world) isSelected(v view, key string) bool {
 	})
 }
 
+// isMember reports whether a coordination has the app, also one whose selector is a mistake.
+func (w *world) isMember(v view, key string) bool {
+	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool {
+		return slices.Contains(membersOf(v, co), key)
+	})
+}
+
+// waitsForCorrection reports whether the app belongs to a coordination whose selector is a
+// mistake.
+func (w *world) waitsForCorrection(v view, key string) bool {
+	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool {
+		return isMistake(co) && (slices.Contains(membersOf(v, co), key) || w.byKey(key).HeldBy == co.Name)
+	})
+}
+
 // checkNeighbours verifies that all apps are rolled out that do not depend on the one
 // that cannot be written: it is not in their component, or neither rolls out nor has the
 // turn.
@@ -592,14 +630,14 @@ func (w *world) checkNeighbours(refused string) {
 		concerned = connected(v, refused)
 	}
 	for _, co := range v.in.Coordinations {
-		for _, key := range selected(v, co) {
+		for _, key := range membersOf(v, co) {
 			if co.Name == refused {
 				maps.Copy(concerned, connected(v, key))
 			}
 		}
 	}
 	for _, name := range w.appNames() {
-		if a := w.apps[name]; w.isSelected(v, a.Key) && a.finished != a.Template && !concerned[a.Key] {
+		if a := w.apps[name]; w.isSelected(v, a.Key) && a.finished != a.Template && !concerned[a.Key] && !w.waitsForCorrection(v, a.Key) {
 			w.t.Fatalf("%s waits for ever because writes to %s are refused:\n%s", a.Key, refused, w.tail())
 		}
 	}
@@ -619,12 +657,12 @@ func (w *world) hasTurn(key string) bool {
 func (w *world) checkTurns(v view) {
 	for _, co := range v.in.Coordinations {
 		active := w.crs[co.Name].Journal.ActiveDeployment
-		if active == "" || isMistake(co) {
+		if active == "" {
 			continue
 		}
 		component := connected(v, active)
-		for _, other := range slices.DeleteFunc(slices.Clone(v.in.Coordinations), isMistake) {
-			members, theirs := selected(v, other), w.crs[other.Name].Journal.ActiveDeployment
+		for _, other := range v.in.Coordinations {
+			members, theirs := membersOf(v, other), w.crs[other.Name].Journal.ActiveDeployment
 			if slices.Contains(members, active) && theirs != active || component[theirs] && theirs != active {
 				w.t.Fatalf("%s says that %s has the turn, and %s says %q:\n%s", co.Name, active, other.Name, theirs, w.tail())
 			}
@@ -670,12 +708,12 @@ func (w *world) checkRest() {
 			}
 			continue
 		}
-		if a.finished != a.Template {
+		if a.finished != a.Template && !w.waitsForCorrection(v, a.Key) {
 			w.t.Fatalf("%s has never been rolled out:\n%s", a.Key, w.tail())
 		}
 	}
 	for _, r := range w.crs {
-		if r.Journal.ActiveDeployment != "" && !isMistake(r.Coordination) {
+		if r.Journal.ActiveDeployment != "" {
 			w.t.Fatalf("%s still has the turn:\n%s", r.Journal.ActiveDeployment, w.tail())
 		}
 	}
