@@ -4,7 +4,9 @@ package scenario
 
 import (
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -55,6 +57,9 @@ type Fleet struct {
 	// MaxUnavailable is the value of maxUnavailableAnnotation of each StatefulSet. The
 	// annotation is not set if it is empty.
 	MaxUnavailable string
+	// ConfigMaps are those that each Deployment needs to start, with their annotations. The
+	// name of each ends with the version, as generators and charts give it a hash.
+	ConfigMaps map[string]map[string]string
 }
 
 // Release returns the artifact of one version: the coordination and all workloads. The
@@ -84,13 +89,48 @@ func (f Fleet) Objects(version string, tags map[string]string) []client.Object {
 	if len(f.Members) > 0 {
 		objects = append(objects, f.Coordination())
 	}
+	for _, name := range slices.Sorted(maps.Keys(f.ConfigMaps)) {
+		objects = append(objects, f.configMap(name, version))
+	}
 	for _, name := range f.Members {
-		objects = append(objects, f.Deployment(name, imageOf(name)))
+		objects = append(objects, f.needing(f.Deployment(name, imageOf(name)), version))
 	}
 	for _, name := range f.Zones {
 		objects = append(objects, f.StatefulSet(name, imageOf(name)))
 	}
 	return objects
+}
+
+// GeneratedLabel is on the ConfigMaps, and defines that nothing else deletes them.
+const GeneratedLabel = "generated"
+
+func (f Fleet) configMap(name, version string) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name + "-" + version, Labels: map[string]string{GeneratedLabel: "kept"}, Annotations: f.ConfigMaps[name],
+		},
+	}
+}
+
+// needing lets the pods of a Deployment need the ConfigMaps of a version.
+func (f Fleet) needing(d *appsv1.Deployment, version string) *appsv1.Deployment {
+	c := &d.Spec.Template.Spec.Containers[0]
+	for _, name := range slices.Sorted(maps.Keys(f.ConfigMaps)) {
+		ref := corev1.LocalObjectReference{Name: name + "-" + version}
+		c.EnvFrom = append(c.EnvFrom, corev1.EnvFromSource{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: ref}})
+	}
+	return d
+}
+
+// Chart returns the release of a version as a Helm chart.
+func (f Fleet) Chart(version string) (controlplane.Chart, error) {
+	release, err := f.Release(version, nil)
+	chart := controlplane.Chart{Repository: f.Repository, Version: version, Files: map[string]string{}}
+	for name, text := range release.Files {
+		chart.Files["templates/"+name] = text
+	}
+	return chart, err
 }
 
 // Coordination returns a coordination that rolls out the Deployments one at a time.

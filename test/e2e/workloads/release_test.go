@@ -20,12 +20,14 @@ import (
 var members = []string{"basket", "orders", "web"}
 
 func TestInsideOneRelease(t *testing.T) {
-	plane := both(controlplane.Options{Flux: true, ImageScanner: true}).For(t)
+	plane := both(controlplane.Options{Flux: true, Helm: true, ImageScanner: true}).For(t)
 	installPolicy(t, plane)
 	for name, run := range map[string]func(*fleet){
 		"its Deployments roll out in turn, and it bakes when the last is done": (*fleet).bakesAfterTheLast,
 		"a Deployment that fails stops the others, and its fix goes through":   (*fleet).stopsAtAFailure,
 		"its StatefulSets roll out zone by zone":                               (*fleet).zoneByZone,
+		"what old pods need is there, if Flux does not prune it":               (*fleet).keepsFromFlux,
+		"what old pods need is there, if Helm keeps it":                        (*fleet).keepsFromHelm,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
