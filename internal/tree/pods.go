@@ -34,7 +34,8 @@ func isWorkload(o Object) bool {
 	return o.Group == appsv1.GroupName && slices.Contains([]string{"Deployment", "StatefulSet", "DaemonSet"}, o.Kind)
 }
 
-// readPods adds the pods that do not start to the workloads that are not well.
+// readPods adds to the workloads that are not well the pods that do not start, and what
+// pods need and is gone.
 func (b *below) readPods(ctx context.Context) {
 	troubled := slices.DeleteFunc(slices.Clone(b.workloads), func(w read) bool { return w.node.Sign != Failed && w.node.Sign != Waits })
 	for i, w := range troubled {
@@ -47,7 +48,8 @@ func (b *below) readPods(ctx context.Context) {
 	b.wait()
 }
 
-// pods returns nodes for the pods of a workload that are not ready.
+// pods returns nodes for the pods of a workload that are not ready, and for what its pods
+// need and is gone.
 func (b *below) pods(ctx context.Context, of *unstructured.Unstructured) []*Node {
 	selector, err := selectorOf(of)
 	pods := &corev1.PodList{}
@@ -57,13 +59,19 @@ func (b *below) pods(ctx context.Context, of *unstructured.Unstructured) []*Node
 	if err != nil {
 		return []*Node{missing("pods", "its pods: "+because(err))}
 	}
+	var own []*corev1.Pod
 	var all []*Node
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; belongsTo(pod, of) && !isReady(pod) {
+		pod := &pods.Items[i]
+		if !belongsTo(pod, of) {
+			continue
+		}
+		own = append(own, pod)
+		if !isReady(pod) {
 			all = append(all, podNode(pod))
 		}
 	}
-	all = fewer(all)
+	all = append(fewer(all), b.gone(ctx, of.GetNamespace(), own)...)
 	if pods.Continue != "" {
 		all = append(all, missing("pods", fmt.Sprintf("only the first %d of its pods were read", len(pods.Items))))
 	}

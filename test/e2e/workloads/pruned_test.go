@@ -30,6 +30,10 @@ func (f *fleet) keepsFromFlux() {
 	f.deploy(true)
 	f.stopsHalfWay("1.5.0", func(version string) { f.release(version, nil) })
 	f.awaitConfigMaps("kept-1.0.0", "kept-1.5.0", "once-1.5.0", "plain-1.5.0")
+	shown := f.CommandLine(f.Namespace+":henry", "system:masters").MustRun("status", f.Name)
+	if want := "2 ConfigMaps (once-1.0.0, plain-1.0.0)  ✗ does not exist, and 2 pods cannot start again without it"; !strings.Contains(shown, want) {
+		f.T.Errorf("the command line does not show %q:\n%s", want, shown)
+	}
 	f.deletesWhatNobodyNeeds()
 	f.goesOn("1.5.0")
 }
