@@ -307,6 +307,6 @@ func restarts(x *trial) {
 	again := plane.Controller.PID()
 	x.promote()
 	if plane.Controller.PID() != again {
-		x.T.Errorf("after a restart the controller has ended; it was killed %d times for its memory", allowed.killed())
+		x.T.Errorf("after a restart the controller has ended; it was killed %d times for its memory", allowed.Killed())
 	}
 }

@@ -30,13 +30,11 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
+	"github.com/fluxrollouts/rollout-controller/test/faults/limit"
 	"github.com/fluxrollouts/rollout-controller/test/faults/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
-
-// memoryLimit is the limit of the shipped Deployment, which is also its GOMEMLIMIT.
-const memoryLimit = 128 << 20
 
 var (
 	plane  *env.Plane
@@ -44,7 +42,7 @@ var (
 	// asked are what HealthChecks may ask.
 	asked *destinations
 	// allowed is the memory that the controller has.
-	allowed *limit
+	allowed *limit.Limit
 )
 
 func TestMain(m *testing.M) {
@@ -52,7 +50,7 @@ func TestMain(m *testing.M) {
 	server := httptest.NewServer(alerts)
 	asked = openDestinations()
 	var err error
-	allowed, err = newLimit()
+	allowed, err = limit.New()
 	login, errLogin := ownLogin()
 	keys, errKeys := scenario.NewKeyPair()
 	if err = errors.Join(err, errLogin, errKeys); err != nil {
@@ -65,14 +63,14 @@ func TestMain(m *testing.M) {
 		Args: slices.Concat([]string{
 			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL, "--namespace-memory=8Mi",
 		}, scenario.CoordinatorArgs, asked.flags(), scenario.ReportFlags("staging")),
-		Env:     []string{fmt.Sprintf("GOMEMLIMIT=%d", memoryLimit), "DOCKER_CONFIG=" + login},
+		Env:     []string{limit.Env(), "DOCKER_CONFIG=" + login},
 		Objects: []client.Object{keys.Secret(scenario.Namespace)},
-		Instead: allowed.enter,
+		Instead: allowed.Enter,
 	}
 	code := setting.Main(m, &plane)
 	server.Close()
 	asked.close()
-	allowed.close()
+	allowed.Close()
 	_ = os.RemoveAll(login)
 	os.Exit(code)
 }
@@ -296,7 +294,7 @@ func promotions() int {
 }
 
 // watchLimit enforces the limit where the kernel does not.
-var watchLimit = sync.OnceFunc(func() { go allowed.watch(plane.Controller) })
+var watchLimit = sync.OnceFunc(func() { go allowed.Watch(context.Background(), plane.Controller) })
 
 // trial is a running attack.
 type trial struct {
@@ -330,8 +328,8 @@ func (x *trial) passes(times int, seen string) {
 		x.T.Errorf("the quiet tenant's median promotion takes %.2f times what it takes alone (%v, alone %v), three times in a row", slower, attacked, x.alone)
 	}
 	if !plane.Controller.Running() || plane.Controller.PID() != x.memory.pid {
-		x.T.Errorf("the controller has ended; it was killed %d times for its memory", allowed.killed())
+		x.T.Errorf("the controller has ended; it was killed %d times for its memory", allowed.Killed())
 	}
 	x.reported.Saw(times, "%s; the quiet tenant's median promotion took %.2f times what it takes alone, all of its alerts came; at most %d MiB of %d, enforced %s; 0 restarts",
-		seen, slower, x.memory.most()>>20, memoryLimit>>20, allowed)
+		seen, slower, x.memory.most()>>20, limit.Memory>>20, allowed)
 }

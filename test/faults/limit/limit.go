@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package abuse
+// Package limit holds the controller to the memory of the shipped Deployment, as the
+// kubelet does.
+package limit
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,28 +16,30 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// limit holds the controller to the memory of the shipped Deployment, as the kubelet does:
-// a controller that needs more is killed.
-type limit struct {
+// Memory is the limit of the shipped Deployment, which is also its GOMEMLIMIT, in bytes.
+const Memory = 128 << 20
+
+// Limit kills a controller that needs more than Memory.
+type Limit struct {
 	// group is the folder of a cgroup with the limit. If it is empty, none could be made,
 	// and a watchdog kills the controller.
 	group string
 	files string // the folder of the program that enters the group
 }
 
-// newLimit makes a cgroup of whichever version this machine has, if this user may.
-func newLimit() (*limit, error) {
+// New makes a cgroup of whichever version this machine has, if this user may.
+func New() (*Limit, error) {
 	files, err := os.MkdirTemp("", "limit-*")
 	if err != nil {
 		return nil, fmt.Errorf("make a temporary folder: %w", err)
 	}
-	l := &limit{files: files}
+	l := &Limit{files: files}
 	for _, version := range []struct {
 		parent string
 		limits map[string]string
 	}{
-		{"/sys/fs/cgroup/memory", map[string]string{"memory.limit_in_bytes": strconv.Itoa(memoryLimit)}},
-		{"/sys/fs/cgroup", map[string]string{"memory.max": strconv.Itoa(memoryLimit), "memory.swap.max": "0"}},
+		{"/sys/fs/cgroup/memory", map[string]string{"memory.limit_in_bytes": strconv.Itoa(Memory)}},
+		{"/sys/fs/cgroup", map[string]string{"memory.max": strconv.Itoa(Memory), "memory.swap.max": "0"}},
 	} {
 		group := filepath.Join(version.parent, fmt.Sprintf("rollout-controller-%d", os.Getpid()))
 		if os.Mkdir(group, 0o755) != nil {
@@ -62,8 +67,11 @@ func writeAll(folder string, contents map[string]string) error {
 	return nil
 }
 
-// enter returns the path of a program that enters the group and becomes the controller.
-func (l *limit) enter(controller string) (string, error) {
+// Env is the environment of the shipped Deployment that depends on its memory.
+func Env() string { return fmt.Sprintf("GOMEMLIMIT=%d", Memory) }
+
+// Enter returns the path of a program that enters the group and becomes the controller.
+func (l *Limit) Enter(controller string) (string, error) {
 	if l.group == "" {
 		return controller, nil
 	}
@@ -75,8 +83,8 @@ func (l *limit) enter(controller string) (string, error) {
 	return path, nil
 }
 
-// close removes the group, which must be empty.
-func (l *limit) close() {
+// Close removes the group, which must be empty.
+func (l *Limit) Close() {
 	if l.group != "" {
 		_ = os.Remove(l.group)
 	}
@@ -84,27 +92,27 @@ func (l *limit) close() {
 }
 
 // String says who enforces the limit.
-func (l *limit) String() string {
+func (l *Limit) String() string {
 	if l.group != "" {
 		return "by the kernel"
 	}
 	return "by a watchdog"
 }
 
-// watch kills the controller if it needs more memory than it has, unless the kernel does
-// so. Pages of the program's file do not count: the kernel drops them first.
-func (l *limit) watch(controller *controlplane.Process) {
-	for l.group == "" {
+// Watch kills the controller if it needs more memory than it has, unless the kernel does
+// so, until ctx ends. Pages of the program's file do not count: the kernel drops them first.
+func (l *Limit) Watch(ctx context.Context, controller *controlplane.Process) {
+	for l.group == "" && ctx.Err() == nil {
 		time.Sleep(5 * time.Millisecond)
-		if now, err := controlplane.MemoryOf(controller.PID()); err == nil && now.Own > memoryLimit {
+		if now, err := controlplane.MemoryOf(controller.PID()); err == nil && now.Own > Memory {
 			_ = controller.Kill()
 		}
 	}
 }
 
-// killed returns how often the kernel has killed a process of the group; 0 if it does not
+// Killed returns how often the kernel has killed a process of the group; 0 if it does not
 // count that.
-func (l *limit) killed() int {
+func (l *Limit) Killed() int {
 	for _, file := range []string{"memory.oom_control", "memory.events"} {
 		content, err := os.ReadFile(filepath.Join(l.group, file))
 		if err != nil {
