@@ -209,6 +209,14 @@ deflake: ## Run PACKAGES again and again (RUNS), with busy processors and proces
 	@go run ./test/controlplane/cmd/build -parts all
 	@env $(race_controller) go run ./test/cmd/deflake -runs $(RUNS) -p $(AT_ONCE) $(if $(BUSY),-busy $(BUSY)) -- -vet=off -timeout=60m $(PACKAGES)
 
+# DURATION is how long releases come and go.
+DURATION ?= 1h
+
+.PHONY: soak
+soak: ## Let releases, failures, gates and Rollouts come and go for DURATION, and compare memory, goroutines and requests at rest.
+	@go run ./test/controlplane/cmd/build -parts all
+	@SOAK_DURATION=$(DURATION) $(go_test) -count=1 -timeout 0 -v -run '^TestNothingGrows' ./test/faults/soak
+
 # WORDS selects the tests.
 WORDS ?=
 

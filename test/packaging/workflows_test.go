@@ -77,6 +77,7 @@ func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 		"release/draft":         {"contents": "write"},
 		"release/sign":          {"packages": "write", "id-token": "write"},
 		"release/release":       {"contents": "write"},
+		"soak/soak":             {"contents": "read"},
 		"vulnerabilities/check": {"contents": "read"},
 	}
 	got := map[string]map[string]string{}
