@@ -75,7 +75,7 @@ func run(ctx context.Context, o *options) error {
 	}
 	starts, waiting, err := o.preflight(ctx, on)
 	if err != nil {
-		return err
+		return o.unpauseWithout(ctx, config, on, err)
 	}
 	scheme, err := newScheme(on.mapper, starts)
 	if err != nil {

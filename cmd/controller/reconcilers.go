@@ -70,6 +70,9 @@ func register(ctx context.Context, w wiring) error {
 	if err := w.registerCleanup(ctx); err != nil {
 		return fmt.Errorf("set up the cleanup after the coordinator: %w", err)
 	}
+	if err := w.registerAbandoned(ctx); err != nil {
+		return fmt.Errorf("set up what unpauses Deployments that nobody coordinates: %w", err)
+	}
 	return w.registerProbes()
 }
 

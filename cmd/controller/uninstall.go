@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -48,11 +49,10 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("prepare the manager: %w", err)
 	}
-	objects, err := live.NewObjects(config, mgr.GetHTTPClient())
+	deployments, err := on.deployments(config, scheme)
 	if err != nil {
 		return err
 	}
-	deployments := live.NewReader(objects, scheme, on.mapper, ctrlcache.Options{ByObject: deploymentcoordination.CacheByObject()})
 	return once(ctx, mgr, func(ctx context.Context) error {
 		names := admission.NamesOf(o.installation(), o.namespace)
 		err := errors.Join(uninstall.StopAdmission(ctx, c, names.Policy, names.Webhook), uninstall.UnpauseAll(ctx, deployments, c, o.onlyWatched()))
@@ -61,6 +61,19 @@ func (o *options) release(ctx context.Context, config *rest.Config) error {
 		}
 		return o.dropCleanup(ctx, c, on)
 	})
+}
+
+// deployments returns a reader of Deployments where no manager has one.
+func (c cluster) deployments(config *rest.Config, scheme *runtime.Scheme) (client.Reader, error) {
+	http, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("prepare a client: %w", err)
+	}
+	objects, err := live.NewObjects(config, http)
+	if err != nil {
+		return nil, err
+	}
+	return live.NewReader(objects, scheme, c.mapper, ctrlcache.Options{ByObject: deploymentcoordination.CacheByObject()}), nil
 }
 
 // dropCleanup drops the rights that neither Helm nor Flux removes.

@@ -82,6 +82,27 @@ func InstanceOf(d *appsv1.Deployment) (Instance, bool) {
 	return i, true
 }
 
+// coordinatorPods are on the pods of an installation that only coordinates Deployments.
+var coordinatorPods = labels.Set{NameLabel: "kube-deployment-coordinator", "control-plane": "controller-manager"}
+
+// Coordinates reports whether a Deployment may run the controller that lets Deployments roll
+// out one at a time: no flag keeps it from that, and it has replicas. Whether it has the
+// rights is not known.
+func Coordinates(d *appsv1.Deployment) bool {
+	pod := d.Spec.Template
+	set := labels.Set(pod.Labels)
+	at := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == container })
+	if at < 0 || d.Spec.Replicas != nil && *d.Spec.Replicas == 0 {
+		return false
+	}
+	if coordinatorPods.AsSelector().Matches(set) {
+		return true
+	}
+	flags := flagsOf(pod.Spec.Containers[at])
+	return PodLabels.AsSelector().Matches(set) && flags.starts("deploymentcoordination") &&
+		(flags["watch-label-selector"] == "" || strings.Contains(flags["controllers"], "deploymentcoordination"))
+}
+
 // LeaseName returns the name of the Lease of its replicas.
 func (i Instance) LeaseName() string { return leaseName(i.Selector) }
 

@@ -129,3 +129,32 @@ func TestInstanceHasTheFlagsOfReports(t *testing.T) {
 		})
 	}
 }
+
+func TestCoordinates(t *testing.T) {
+	none := deployment("controller:v1")
+	none.Spec.Replicas = new(int32)
+	chart := deployment("controller:v1")
+	chart.Spec.Template.Labels = map[string]string{installation.NameLabel: "kube-deployment-coordinator", "control-plane": "controller-manager"}
+	foreign := deployment("controller:v1")
+	foreign.Spec.Template.Labels = map[string]string{"app": "shop"}
+	for name, tt := range map[string]struct {
+		is   *appsv1.Deployment
+		want bool
+	}{
+		"all controllers":          {deployment("controller:v1"), true},
+		"it is named":              {deployment("controller:v1", "--controllers=deploymentcoordination"), true},
+		"it is left out":           {deployment("controller:v1", "--controllers=*,-deploymentcoordination"), false},
+		"others are named":         {deployment("controller:v1", "--controllers=rollout,healthcheck"), false},
+		"a shard":                  {deployment("controller:v1", "--watch-label-selector=key=shard1"), false},
+		"a shard that names it":    {deployment("controller:v1", "--watch-label-selector=key=shard1", "--controllers=*,deploymentcoordination"), true},
+		"without replicas":         {none, false},
+		"the chart for that alone": {chart, true},
+		"another program":          {foreign, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := installation.Coordinates(tt.is); got != tt.want {
+				t.Errorf("got %t, want %t", got, tt.want)
+			}
+		})
+	}
+}

@@ -121,7 +121,7 @@ func (c *Cleanup) Start(ctx context.Context) error {
 			return nil
 		}
 		ctrl.LoggerFrom(ctx).Error(err, "not every Deployment that waits is unpaused yet")
-		if !c.sleep(ctx, retryAfter) {
+		if !sleep(ctx, c.Clock, retryAfter) {
 			return nil
 		}
 	}
@@ -155,7 +155,7 @@ func (c *Cleanup) awaitRemoval(ctx context.Context) bool {
 // drops the rights.
 func (c *Cleanup) clean(ctx context.Context) error {
 	unpaused, err := unpauseAll(ctx, c.Deployments, c.Client, c.Namespace)
-	if err == nil && unpaused > 0 && c.sleep(ctx, settling) {
+	if err == nil && unpaused > 0 && sleep(ctx, c.Clock, settling) {
 		_, err = unpauseAll(ctx, c.Deployments, c.Client, c.Namespace)
 	}
 	if err != nil {
@@ -169,9 +169,9 @@ func (c *Cleanup) clean(ctx context.Context) error {
 }
 
 // sleep returns false once ctx has ended.
-func (c *Cleanup) sleep(ctx context.Context, pause time.Duration) bool {
+func sleep(ctx context.Context, clock clock.Clock, pause time.Duration) bool {
 	select {
-	case <-c.Clock.After(pause):
+	case <-clock.After(pause):
 		return true
 	case <-ctx.Done():
 		return false

@@ -63,11 +63,7 @@ func TestCoordinatorEndsWithItsRole(t *testing.T) {
 	way := byHelm(t)
 	way.install(t)
 	awaitController(t, 1, image+":v0.1.0")
-	d := deployment()
-	change(t, d, func() {
-		c := &d.Spec.Template.Spec.Containers[0]
-		c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--controllers=") })
-	})
+	unnamed(t)
 	process := runController(t, "unnamed")
 	fleet := heldFleet(t, "unnamed")
 
@@ -87,6 +83,80 @@ func TestCoordinatorEndsWithItsRole(t *testing.T) {
 	stop(t, again)
 	way.remove(t)
 	awaitUninstalled(t, true)
+}
+
+// The role and the policy of the coordinator remain, and nobody coordinates.
+func TestNothingStaysPausedWhenControllersLeavesOutTheCoordinator(t *testing.T) {
+	way := byHelm(t)
+	way.install(t)
+	awaitController(t, 1, image+":v0.1.0")
+	before := runController(t, "before")
+	fleet := heldFleet(t, "left-out")
+	stop(t, before)
+	unnamed(t)
+	after := runController(t, "after", "--controllers=*,-deploymentcoordination")
+	awaitLetGo(t, fleet)
+	awaitLine(t, after, "are unpaused now", `"unpaused":`, "--controllers leaves out deploymentcoordination")
+	awaitLine(t, after, "the API server still pauses new Deployments", "rollout-controller-hold")
+	stop(t, after)
+	dropCleanup(t)
+	way.remove(t)
+	awaitUninstalled(t, true)
+}
+
+// Without the kind, nobody can want that they wait, whether the coordinator is named or not.
+func TestNothingStaysPausedWhenTheKindIsGone(t *testing.T) {
+	for name, named := range map[string]bool{"named": true, "unnamed": false} {
+		t.Run(name, func(t *testing.T) {
+			way := byHelm(t)
+			way.install(t)
+			awaitController(t, 1, image+":v0.1.0")
+			before := runController(t, "before")
+			fleet := heldFleet(t, "kind-gone-"+name)
+			stop(t, before)
+			crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "deploymentcoordinations.apps.containerinfra.nl"}}
+			if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(crd), crd); err != nil {
+				t.Fatal(err)
+			}
+			again := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: crd.Name, Labels: crd.Labels, Annotations: crd.Annotations}, Spec: crd.Spec}
+			deleteAll(t, crd)
+			awaitGone(t, crd)
+			if !named {
+				unnamed(t)
+			}
+			after := runController(t, "after")
+			awaitLetGo(t, fleet)
+			_ = after.Stop(t.Context()) // the one that names the coordinator has ended
+			create(t, again)
+			dropCleanup(t)
+			way.remove(t)
+			awaitUninstalled(t, true)
+		})
+	}
+}
+
+// awaitLine waits for a line of the log that has all of some texts.
+func awaitLine(t *testing.T, process *controlplane.Process, texts ...string) {
+	t.Helper()
+	env.Eventually(t, "a line with "+strings.Join(texts, ", "), func() (bool, string) {
+		log, err := os.ReadFile(process.LogFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(strings.Split(string(log), "\n"), func(line string) bool {
+			return !slices.ContainsFunc(texts, func(text string) bool { return !strings.Contains(line, text) })
+		}), string(log)
+	})
+}
+
+// unnamed removes the argument that names the coordinator.
+func unnamed(t *testing.T) {
+	t.Helper()
+	d := deployment()
+	change(t, d, func() {
+		c := &d.Spec.Template.Spec.Containers[0]
+		c.Args = slices.DeleteFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--controllers=") })
+	})
 }
 
 func TestHookBeforeAnUninstallationDropsEveryRight(t *testing.T) {
