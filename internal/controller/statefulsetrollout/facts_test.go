@@ -49,9 +49,14 @@ func TestPods(t *testing.T) {
 		"image not there":       {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff")}}, statefulsets.Pod{Stuck: "ImagePullBackOff"}},
 		"image not pulled":      {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ErrImagePull")}}, statefulsets.Pod{Stuck: "ErrImagePull"}},
 		"image not named":       {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("InvalidImageName")}}, statefulsets.Pod{Stuck: "InvalidImageName"}},
-		"no ConfigMap":          {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("CreateContainerConfigError")}}, statefulsets.Pod{Stuck: "CreateContainerConfigError"}},
-		"not created":           {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("CreateContainerError")}}, statefulsets.Pod{Stuck: "CreateContainerError"}},
-		"being created":         {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ContainerCreating")}}, statefulsets.Pod{}},
+		"image never pulled":    {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ErrImageNeverPull")}}, statefulsets.Pod{Stuck: "ErrImageNeverPull"}},
+		"image unreadable":      {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ImageInspectError")}}, statefulsets.Pod{Stuck: "ImageInspectError"}},
+		"image not signed":      {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("SignatureValidationFailed")}}, statefulsets.Pod{Stuck: "SignatureValidationFailed"}},
+		// It may have run, and the kubelet tries again. CrashLoopBackOff follows if that fails.
+		"container does not run": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("RunContainerError")}}, statefulsets.Pod{}},
+		"no ConfigMap":           {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("CreateContainerConfigError")}}, statefulsets.Pod{Stuck: "CreateContainerConfigError"}},
+		"not created":            {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("CreateContainerError")}}, statefulsets.Pod{Stuck: "CreateContainerError"}},
+		"being created":          {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ContainerCreating")}}, statefulsets.Pod{}},
 		"no node": {
 			corev1.PodStatus{Conditions: []corev1.PodCondition{condition(corev1.PodScheduled, corev1.ConditionFalse, corev1.PodReasonUnschedulable)}},
 			statefulsets.Pod{Stuck: "Unschedulable"},

@@ -18,11 +18,16 @@ import (
 )
 
 // stuckReasons are the waiting reasons of a container that do not end by themselves.
+// RunContainerError is not one of them: the container may have run before, and the kubelet
+// tries again. If it fails again, CrashLoopBackOff follows.
 var stuckReasons = []string{
 	"CrashLoopBackOff",
 	"ImagePullBackOff",
 	"ErrImagePull",
+	"ErrImageNeverPull",
+	"ImageInspectError",
 	"InvalidImageName",
+	"SignatureValidationFailed",
 	"CreateContainerConfigError",
 	"CreateContainerError",
 }
