@@ -31,7 +31,7 @@ const logs = "logs: "
 var quietPackages = map[string]string{
 	"internal/announce":           "the lines of the log are in docs/operations.md",
 	"internal/unreadable":         "what it says of an object stands in the event Unreadable, whose page has an example",
-	"internal/installation":       "the command line says it to its user",
+	"internal/definitions":        "the command line says it to its user",
 	"internal/jsonlist":           "the log has it, with what was to be read",
 	"internal/cache/fieldindex":   "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":              logs + "the controller stopped",

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/internal/definitions"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
 )
 
@@ -57,7 +58,7 @@ func instancesIn(ctx context.Context, open cluster) ([]installation.Instance, er
 // definitionsIn reads the definitions one by one: a list has those of all other programs,
 // which are large.
 func definitionsIn(ctx context.Context, open cluster) ([]apiextensionsv1.CustomResourceDefinition, error) {
-	names := slices.Sorted(maps.Keys(installation.Definitions()))
+	names := slices.Sorted(maps.Keys(definitions.Known()))
 	found, errs := make([]apiextensionsv1.CustomResourceDefinition, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
@@ -78,10 +79,10 @@ func definitionsIn(ctx context.Context, open cluster) ([]apiextensionsv1.CustomR
 
 // differences compares the definitions with those that this program knows, and leaves out
 // those that are equal.
-func (i installed) differences() []installation.Difference {
-	var all []installation.Difference
+func (i installed) differences() []definitions.Difference {
+	var all []definitions.Difference
 	for n := range i.definitions {
-		if d := installation.Compare(&i.definitions[n]); !d.None() {
+		if d := definitions.Compare(&i.definitions[n]); !d.None() {
 			all = append(all, d)
 		}
 	}

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package installation says what of the controller is in a cluster. It is pure: the
-// caller reads the objects.
-//
-//	instance.go     the Deployments of the controller: of which version, and for what each acts
-//	definitions.go  how the CustomResourceDefinitions differ from those that this program knows
+// Package installation says which Deployments of the controller are in a cluster: of which
+// version, and for what each acts. It is pure: the caller reads the objects.
 package installation
 
 import (

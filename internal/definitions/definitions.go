@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package installation
+// Package definitions says how the CustomResourceDefinitions of a cluster differ from those
+// that this program knows, which are in it. It is pure: the caller reads the objects.
+package definitions
 
 import (
 	"fmt"
@@ -19,8 +21,8 @@ import (
 // Definition is the CustomResourceDefinition of a kind.
 type Definition = apiextensionsv1.CustomResourceDefinition
 
-// Definitions returns the CustomResourceDefinitions that this program knows, by name.
-var Definitions = sync.OnceValue(func() map[string]*Definition {
+// Known returns the CustomResourceDefinitions that this program knows, by name.
+var Known = sync.OnceValue(func() map[string]*Definition {
 	all := map[string]*Definition{}
 	for _, files := range []fs.FS{crd.Bases, coordinationcrd.Bases} {
 		names, err := fs.Glob(files, "bases/*.yaml")
@@ -59,7 +61,7 @@ func (d Difference) None() bool { return len(d.Lacks)+len(d.Adds) == 0 }
 // program knows. It compares the versions that both have, and no descriptions, limits and
 // rules.
 func Compare(installed *Definition) Difference {
-	known, ok := Definitions()[installed.Name]
+	known, ok := Known()[installed.Name]
 	if !ok {
 		return Difference{Name: installed.Name, Kind: installed.Spec.Names.Kind}
 	}
