@@ -38,6 +38,9 @@ type View struct {
 	// LastError is when one of the HealthChecks last saw an error; zero if none ever did.
 	// It shows an interruption that was over before anybody looked.
 	LastError time.Time
+	// Recovered is since when those that saw an error are Healthy again; zero if none saw one,
+	// or nobody says when that was.
+	Recovered time.Time
 	// Recorded is what the environment has said of its releases before. It has what the
 	// history of the Rollout has no longer, and how long releases were healthy.
 	Recorded []environmentsv1.Release
@@ -50,6 +53,7 @@ type View struct {
 // the current release has been healthy: otherwise each look would begin the soak anew.
 func (v View) at(now time.Time) View {
 	v.now = now
+	v.Recovered = v.past(v.Recovered)
 	if !v.LastError.After(now) {
 		return v
 	}
@@ -107,11 +111,17 @@ func healthySince(v View, was *environmentsv1.Release, entry *v1alpha1.Deploymen
 	if entry.BakeStartTime != nil {
 		since = later(since, entry.BakeStartTime.Add(entry.StoodStill(now)))
 	}
-	if since = wholeSecond(later(since, v.LastError)); since.After(now) { // the clock was ahead then
+	if v.LastError.After(since) {
+		since = v.errorEnd()
+	}
+	if since = wholeSecond(since); since.After(now) { // the clock was ahead then
 		return wholeSecond(now)
 	}
 	return since
 }
+
+// errorEnd returns when the last error of the HealthChecks was over, as far as that is known.
+func (v View) errorEnd() time.Time { return later(v.LastError, v.Recovered) }
 
 // Read returns what the environment says of its releases, for another environment that
 // has a clock of its own. It measures nothing. Of what is not recorded yet, only the bake

@@ -214,6 +214,24 @@ func TestHealthThatNobodyHasConfirmedCountsForAWhile(t *testing.T) {
 	}
 }
 
+// TestInterruptionThatNobodySawLastsUntilItIsOver: the time of an error is that of its first
+// sight.
+func TestInterruptionThatNobodySawLastsUntilItIsOver(t *testing.T) {
+	w := watch(baked("1.0.0"))
+	w.look(noon)
+	w.LastError, w.Recovered = noon.Add(time.Minute), noon.Add(13*time.Minute)
+	w.look(noon.Add(15 * time.Minute))
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 2m0s"}, said(w.Recorded))
+
+	w.Recovered = noon.Add(20 * time.Minute) // it was Pending in between
+	w.look(noon.Add(25 * time.Minute))
+	diff(t, []string{"#1 1.0.0 Succeeded, current, Baked, soaked 2m0s"}, said(w.Recorded))
+
+	w.promotes(entry("1.1.0").Deploying().At(noon.Add(30*time.Minute)), baked("1.0.0"))
+	w.look(noon.Add(31 * time.Minute))
+	diff(t, "soaked 17m0s", said(w.Recorded)[1][len("#1 1.0.0 Succeeded, Baked, "):][:len("soaked 17m0s")])
+}
+
 func TestSoakIsTimeWithoutInterruption(t *testing.T) {
 	w := watch(entry("1.0.0").Baking(ten))
 	w.look(eleven)

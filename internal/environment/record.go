@@ -268,7 +268,7 @@ func (v View) soakedUntil(was environmentsv1.Release, at time.Time) time.Duratio
 	case was.HealthySince == nil, v.LastError.After(at), !Unheard(&was, at).IsZero():
 		return recorded
 	case v.LastError.After(was.HealthySince.Time):
-		return at.Sub(v.LastError)
+		return max(0, at.Sub(v.errorEnd()))
 	default:
 		return max(recorded, at.Sub(was.HealthySince.Time))
 	}

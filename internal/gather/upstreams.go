@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -330,7 +329,8 @@ func (g Gatherer) liveView(ctx context.Context, rollout *v1alpha1.Rollout, recor
 
 // view returns what the health of a snapshot says of an environment.
 func (s *Snapshot) view(recorded []environmentsv1.Release) environment.View {
-	view := environment.View{Rollout: s.Rollout, Recorded: recorded, LastError: lastError(s.Health.Checks)}
+	view := environment.View{Rollout: s.Rollout, Recorded: recorded}
+	view.LastError, view.Recovered = lastError(s.Health.Checks)
 	if s.Health.Problem != nil {
 		view.Unhealthy = s.Health.Problem.Message
 	} else {
@@ -340,12 +340,20 @@ func (s *Snapshot) view(recorded []environmentsv1.Release) environment.View {
 	return view
 }
 
-func lastError(checks []v1alpha1.HealthCheck) time.Time {
-	var last metav1.Time
+// lastError returns when one of the HealthChecks last saw an error, and since when those that
+// did are Healthy again. The time of an error is that of its first sight.
+func lastError(checks []v1alpha1.HealthCheck) (last, recovered time.Time) {
 	for i := range checks {
-		if t := checks[i].Status.LastErrorTime; t != nil && t.After(last.Time) {
-			last = *t
+		of := &checks[i].Status
+		if of.LastErrorTime == nil {
+			continue
+		}
+		if of.LastErrorTime.After(last) {
+			last = of.LastErrorTime.Time
+		}
+		if of.Status == v1alpha1.HealthStatusHealthy && of.LastChangeTime != nil && of.LastChangeTime.After(recovered) {
+			recovered = of.LastChangeTime.Time
 		}
 	}
-	return last.Time
+	return last, recovered
 }

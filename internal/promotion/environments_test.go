@@ -86,6 +86,9 @@ func (p *pair) view() environment.View {
 		}
 		if at := w.check.Status.LastErrorTime; at != nil && at.After(v.LastError) {
 			v.LastError = at.Time
+			if changed := w.check.Status.LastChangeTime; changed != nil && w.check.Status.Status == v1alpha1.HealthStatusHealthy {
+				v.Recovered = changed.Time
+			}
 		}
 	}
 	return v
