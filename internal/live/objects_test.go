@@ -41,8 +41,11 @@ var (
 func serve(t *testing.T, answer http.HandlerFunc) (objects *live.Objects, asked *[]string) {
 	t.Helper()
 	asked = &[]string{}
+	var mu sync.Mutex
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
 		*asked = append(*asked, r.URL.String())
+		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
 		answer(w, r)
 	}))
