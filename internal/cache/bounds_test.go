@@ -84,15 +84,21 @@ func TestObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g.Expect(rollout.Status.Conditions[0].Message).To(HaveLen(200 << 10))
 }
 
-// TestLargeGroupIsNotCut covers a coordination of a thousand Deployments.
+// TestLargeGroupIsNotCut covers a coordination of a thousand Deployments, each with the most
+// templates.
 func TestLargeGroupIsNotCut(t *testing.T) {
 	g, group := NewWithT(t), &coordinationv1.DeploymentCoordination{}
 	group.Namespace, group.Name = "shop", "all"
 	for i := range 1_000 {
 		name := fmt.Sprintf("shop/deployment-with-a-long-name-%d", i)
+		var ready []string
+		for j := range 5 {
+			ready = append(ready, fmt.Sprintf("%016x", 5*i+j))
+		}
 		group.Status.Deployments = append(group.Status.Deployments, name)
 		group.Status.DeploymentStates = append(group.Status.DeploymentStates, coordinationv1.DeploymentState{
 			Name: name, UID: types.UID(fmt.Sprintf("%036d", i)), LastRolloutStarted: &metav1.Time{}, LastRolloutFinished: &metav1.Time{},
+			Template: ready[0], ReadyTemplates: ready,
 		})
 	}
 	_, err := new(trimmer).trim(group)

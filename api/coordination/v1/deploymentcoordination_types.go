@@ -93,6 +93,14 @@ type DeploymentState struct {
 	// +optional
 	Template string `json:"template,omitempty"`
 
+	// readyTemplates are templates with which the Deployment has been rolled out and ready
+	// for long enough, the newest first. If it goes back to one of them, it does not wait
+	// for minReadySeconds again, and newer ones are removed.
+	// +kubebuilder:validation:MaxItems=5
+	// +listType=atomic
+	// +optional
+	ReadyTemplates []string `json:"readyTemplates,omitempty"`
+
 	// uid is the UID of the Deployment. A Deployment that was created again under the
 	// same name is a different one.
 	// +optional

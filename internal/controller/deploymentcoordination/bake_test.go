@@ -158,6 +158,28 @@ func TestNewTemplateDuringTheBakeWaitsForThoseThatHadNoTurn(t *testing.T) {
 	s.stays("a")
 }
 
+// The API server stores what was ready: a bakes with version 2, and goes back before b has
+// begun.
+func TestWayBackDoesNotBake(t *testing.T) {
+	s := baking(t)
+	s.pass(time.Hour)
+	s.rest()
+	s.stays("b")
+	s.edit("b", version("1"))
+	s.edit("a", version("1"))
+	s.finishes("b")
+	s.rest()
+	s.stays("a")
+	s.begins("a")
+	s.restart()
+	s.rest()
+	s.stays("a")
+	s.finishes("a")
+	s.rest()
+	s.Expect(s.active("shop")).To(BeEmpty())
+	s.Expect(s.state("shop", "a").ReadyTemplates).To(HaveLen(1), "version 2 was abandoned")
+}
+
 // As many replicas as wanted are available, but some of them are old.
 func TestBakeDoesNotBeginBeforeAllReplicasAreUpdated(t *testing.T) {
 	s := three(t, minReady(60))

@@ -112,8 +112,11 @@ func (m *member) bakeEnd() time.Time {
 }
 
 // bakeTime returns the largest minReadySeconds of all coordinations that select the
-// member.
+// member; zero if it goes back.
 func (m *member) bakeTime() time.Duration {
+	if m.goesBack() {
+		return 0
+	}
 	var seconds int32
 	for _, g := range m.groups {
 		seconds = max(seconds, g.Spec.MinReadySeconds)

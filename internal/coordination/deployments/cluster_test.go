@@ -51,6 +51,8 @@ type app struct {
 	// before is the previous value of ready, after a moment in which the app was not
 	// ready, until a pass has stored that moment. No pass knows a moment that it missed.
 	before time.Time
+	// past contains the templates that were rolled out completely, and were changed since.
+	past map[string]bool
 	// readyReplicas is the number of replicas when a pass last saw all of them available.
 	readyReplicas int32
 }
@@ -101,7 +103,7 @@ func (a *app) spec() spec { return spec{a.Paused, a.Template, a.Replicas} }
 // create creates a Deployment with a first template.
 func (c *cluster) create(name, template string, replicas int32, labels ...string) *app {
 	c.uids++
-	a := &app{Deployment: deployment(name, labels...)}
+	a := &app{Deployment: deployment(name, labels...), past: map[string]bool{}}
 	a.UID = types.UID(fmt.Sprint("uid-", c.uids))
 	a.Generation, a.ObservedGeneration = 0, 0
 	a.Template, a.Replicas = template, replicas
@@ -136,6 +138,9 @@ func (c *cluster) coordinate(name string, change ...func(*deployments.Coordinati
 func (c *cluster) edit(a *app, change func(*app)) {
 	before := a.spec()
 	change(a)
+	if a.Template != before.template && a.finished == before.template {
+		a.past[before.template] = true
+	}
 	c.admit(a, a.Template != before.template)
 	c.wrote(a, before)
 }

@@ -80,6 +80,7 @@ func (d *dice) coordination(name string) deployments.Coordination {
 			s := state(fmt.Sprint("d", i), fmt.Sprint("t", d.roll(3)))
 			s.UID = types.UID([]string{"", "uid-0", "uid-1"}[d.roll(3)])
 			s.HasPendingChanges, s.LastRolloutStarted, s.LastRolloutFinished, s.ReadySince = d.yes(), d.time(), d.time(), d.time()
+			s.ReadyTemplates = []string{"t2", "t0"}[:i%3]
 			c.Journal.DeploymentStates = append(c.Journal.DeploymentStates, s)
 		}
 	})

@@ -19,6 +19,7 @@
 //	turn.go        which Deployment has the turn, its phase, and the one place where
 //	               the turn changes hands
 //	bake.go        when a rollout is complete, and for how long it has been
+//	back.go        which templates need no bake, because they were ready before
 //	failure.go     when Kubernetes has given up a rollout
 //	hold.go        the writes to Deployments
 //	leave.go       which Deployments to unpause

@@ -44,6 +44,7 @@ func (g *group) write(status *coordinationv1.DeploymentCoordinationStatus) {
 func (m *member) entry(active bool) coordinationv1.DeploymentState {
 	s := *m.state.DeepCopy()
 	s.Generation = m.Generation
+	s.ReadyTemplates = m.readyTemplates(active)
 	s.HasPendingChanges = m.outdated && (active || !m.UserPaused)
 	return s
 }

@@ -52,7 +52,8 @@ func (g *group) knewAnother(m *member) bool {
 }
 
 // merge keeps the newer of two entries. If both are about the same turn, the rollout is
-// finished if one of them has it so, and ready only if both have it so.
+// finished if one of them has it so, and ready only if both have it so. A template was
+// ready only if both have it.
 func (m *member) merge(s coordinationv1.DeploymentState) {
 	switch {
 	case !m.known, later(s.LastRolloutStarted, m.state.LastRolloutStarted):
@@ -64,6 +65,7 @@ func (m *member) merge(s coordinationv1.DeploymentState) {
 		m.state.HasPendingChanges = m.state.HasPendingChanges && s.HasPendingChanges
 		m.state.ReadySince = latestOfBoth(m.state.ReadySince, s.ReadySince)
 		m.state.UnavailableSince = latestOfBoth(m.state.UnavailableSince, s.UnavailableSince)
+		m.state.ReadyTemplates = inBoth(m.state.ReadyTemplates, s.ReadyTemplates)
 	}
 	m.known = true
 }

@@ -21,7 +21,10 @@ func activatedNote(m *member) Note {
 
 func readyNote(m *member) Note {
 	text := fmt.Sprintf("%s is rolled out", m.Key)
-	if t := m.bakeTime(); t > 0 {
+	switch t := m.bakeTime(); {
+	case m.goesBack():
+		text += ", with a template that was ready before"
+	case t > 0:
 		text += fmt.Sprintf(" and has been ready for %s", t)
 	}
 	return Note{Reason: coordinationv1.ActiveDeploymentReadyEvent, Message: text}

@@ -441,6 +441,18 @@ var scenarios = map[string]scenario{
 		},
 	},
 
+	"Deployments that go back do not bake": {
+		setUp: func(w *world) {
+			w.holdForm = "policy"
+			shop(baking(60), resuming)(w)
+		},
+		events: []event{
+			{atRest, "people: apply 1.1 to all", change("1.1", "api", "cart", "web")},
+			{bakes("cart"), "people: go back to 1.0 with all, where web has not left it", change("1.0", "api", "cart", "web")},
+			{atRest, "people: apply 1.1 to all once more", change("1.1", "api", "cart", "web")},
+		},
+	},
+
 	"a busy pair does not starve the third": {
 		setUp: shop(),
 		events: []event{

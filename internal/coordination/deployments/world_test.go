@@ -513,7 +513,8 @@ func mistakenHolder(v view, a *app) bool {
 }
 
 // checkBake verifies that an app that is reported as ready has been ready for long
-// enough, as far as any pass could see.
+// enough, as far as any pass could see. It need not bake if it goes back to a template that
+// was rolled out before.
 func (w *world) checkBake(v view, plan deployments.Plan) {
 	for _, j := range plan.Journals {
 		for _, note := range j.Notes {
@@ -526,6 +527,9 @@ func (w *world) checkBake(v view, plan deployments.Plan) {
 				if slices.Contains(membersOf(v, co), key) {
 					wait = max(wait, time.Duration(co.Spec.MinReadySeconds)*time.Second)
 				}
+			}
+			if a.past[a.Template] {
+				wait = 0
 			}
 			since := a.ready
 			if !a.before.IsZero() && !since.IsZero() {
