@@ -3,8 +3,6 @@
 package workloads
 
 import (
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -13,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/test/controlplane/parts"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/scenario"
 )
@@ -112,34 +109,10 @@ func (f *fleet) deletesWhatNobodyNeeds() {
 	forgotten.Namespace, forgotten.Name = f.Namespace, "kept-0.9.0"
 	forgotten.Labels = map[string]string{scenario.GeneratedLabel: "kept"}
 	f.Create(forgotten)
-	built, err := parts.Build(f.T.Context(), os.Stderr, parts.Kubectl)
-	if err != nil {
-		f.T.Fatal(err)
-	}
-	script := "kubectl() { " + built[parts.Kubectl] + ` "$@"; }; cd ` + f.T.TempDir() + "\n" +
-		strings.ReplaceAll(commandsIn(f, "delete those that nothing names any more"), "-n podinfo", "-n "+f.Namespace)
-	if answer := f.CommandLine(f.Namespace+":ida", "system:masters").Shell(script); answer.Code != 0 {
-		f.T.Errorf("%d\n%s%s", answer.Code, answer.Stdout, answer.Stderr)
-	}
+	f.follow("workloads.md", "delete those that nothing names any more")
 	if diff := cmp.Diff(before, f.configMaps()); diff != "" {
 		f.T.Errorf("ConfigMaps that are needed (-before +after):\n%s", diff)
 	}
-}
-
-// commandsIn returns the commands of the guide that follow a sentence.
-func commandsIn(f *fleet, sentence string) string {
-	f.T.Helper()
-	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "guides", "workloads.md"))
-	if err != nil {
-		f.T.Fatal(err)
-	}
-	_, rest, found := strings.Cut(string(page), sentence)
-	_, rest, begun := strings.Cut(rest, "```sh\n")
-	commands, _, ended := strings.Cut(rest, "```")
-	if !found || !begun || !ended {
-		f.T.Fatalf("the guide has no commands after %q", sentence)
-	}
-	return commands
 }
 
 // goesOn repairs the version, and waits until all run it.
