@@ -7,6 +7,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 )
@@ -132,4 +134,53 @@ func TestPausesOfOthersAreLeftAlone(t *testing.T) {
 	s.Remove(&coordinationv1.DeploymentCoordination{}, "shop")
 	s.rest()
 	s.Expect(s.unpaused()).To(Equal([]string{"a", "free"}))
+}
+
+// emergency narrows the selector to the label emergency, which no Deployment has, as the
+// runbook does.
+func (s *testEnv) emergency() {
+	patch := `{"spec":{"labelSelector":{"matchExpressions":[{"key":"emergency","operator":"Exists"}]}}}`
+	s.Expect(s.Patch(s.Ctx, s.coordination("shop"), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("on-call"))).To(Succeed())
+}
+
+// applyCoordination writes the coordination as Flux does, which takes over the selector as a
+// whole.
+func (s *testEnv) applyCoordination() {
+	applied, err := toUnstructured(coordination(s.Namespace, "shop", minReady(3600), resume))
+	s.Expect(err).NotTo(HaveOccurred())
+	delete(applied.Object, "status")
+	s.Expect(s.Apply(s.Ctx, client.ApplyConfigurationFromUnstructured(applied), client.FieldOwner("kustomize-controller"), client.ForceOwnership)).To(Succeed())
+}
+
+// The runbook describes this.
+func TestAllGoAtOnceWhileTheSelectorIsNarrowed(t *testing.T) {
+	s := open(t)
+	for _, name := range []string{"a", "b", "c"} {
+		s.deployed(name)
+	}
+	s.applyCoordination()
+	s.rest()
+	for _, name := range []string{"a", "b", "c"} {
+		s.edit(name, version("2"))
+	}
+	s.rest()
+	s.Expect(s.unpaused()).To(Equal([]string{"a"}))
+
+	s.emergency()
+	s.rest()
+	s.Expect(s.free()).To(Equal([]string{"a", "b", "c"}))
+	s.edit("b", version("1"))
+	s.rest()
+	s.Expect(s.free()).To(Equal([]string{"a", "b", "c"}), "the way back goes at once, too")
+
+	for _, name := range []string{"a", "b", "c"} {
+		s.finishes(name)
+	}
+	s.applyCoordination()
+	s.rest()
+	s.Expect(s.active("shop")).To(BeEmpty())
+	s.edit("b", version("3"))
+	s.edit("c", version("3"))
+	s.rest()
+	s.Expect(s.active("shop")).To(Equal("b"), "one at a time again")
 }

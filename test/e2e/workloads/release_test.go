@@ -27,6 +27,7 @@ func TestInsideOneRelease(t *testing.T) {
 		"a Deployment that fails stops the others, and its fix goes through":   (*fleet).stopsAtAFailure,
 		"its StatefulSets roll out zone by zone":                               (*fleet).zoneByZone,
 		"what old pods need is there, if Flux does not prune it":               (*fleet).keepsFromFlux,
+		"its Deployments go at once, if the selector is narrowed":              (*fleet).goesAtOnce,
 		"what old pods need is there, if Helm keeps it":                        (*fleet).keepsFromHelm,
 	} {
 		t.Run(name, func(t *testing.T) {
