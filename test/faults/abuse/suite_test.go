@@ -58,7 +58,10 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	setting := env.Setting{
-		Options:    controlplane.Options{Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CoordinationCRDs()}},
+		Options: controlplane.Options{
+			Flux: true, ImageScanner: true, CRDPaths: []string{scenario.CoordinationCRDs()},
+			Env: []string{"GOMEMLIMIT=4GiB"}, // the API server has all of these objects in its caches
+		},
 		Components: scenario.Coordinators,
 		Args: slices.Concat([]string{
 			"--leader-elect", "--metrics-bind-address=0", "--events-addr=" + server.URL, "--namespace-memory=8Mi",
