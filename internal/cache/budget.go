@@ -70,7 +70,7 @@ func (b *budget) count(o client.Object, size int, cut bool) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id, of := hashOf(o.GetUID()), b.account(o.GetNamespace())
-	defer b.settle(o.GetNamespace(), of)
+	defer b.settle(o.GetNamespace(), of, of.total)
 	of.total -= int(of.sizes[id])
 	delete(of.sizes, id)
 	if !cut {
@@ -103,16 +103,20 @@ func (b *budget) forget(o client.Object) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	id, of := hashOf(o.GetUID()), b.account(o.GetNamespace())
+	defer b.settle(o.GetNamespace(), of, of.total)
 	of.total -= int(of.sizes[id])
 	delete(of.sizes, id)
 	delete(of.refused, id)
-	b.settle(o.GetNamespace(), of)
 }
 
-// settle has kinds listed again of which a refused object fits now.
-func (b *budget) settle(namespace string, of *account) {
+// settle has kinds listed again of which a refused object fits now that the total is less
+// than before. A namespace may have any number of refused objects.
+func (b *budget) settle(namespace string, of *account, before int) {
 	if len(of.sizes)+len(of.refused) == 0 {
 		delete(b.of, namespace)
+	}
+	if of.total >= before {
+		return
 	}
 	for _, refused := range of.refused {
 		if of.total+refused.size <= b.most {
