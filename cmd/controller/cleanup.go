@@ -34,9 +34,9 @@ func (w wiring) registerCleanup(ctx context.Context) error {
 	if may, err := w.cluster.mayDrop(ctx, rights); err != nil || !may {
 		return err
 	}
-	direct, err := client.New(w.GetConfig(), client.Options{HTTPClient: w.GetHTTPClient(), Scheme: w.GetScheme(), Mapper: w.GetRESTMapper()})
+	direct, err := w.direct()
 	if err != nil {
-		return fmt.Errorf("prepare a client: %w", err)
+		return err
 	}
 	if installed, err := rights.Installed(ctx, direct); err != nil || !installed {
 		return err
@@ -52,6 +52,15 @@ func (w wiring) registerCleanup(ctx context.Context) error {
 	}))
 }
 
+// direct returns a client without caches, for single objects of the installation.
+func (w wiring) direct() (client.Client, error) {
+	c, err := client.New(w.GetConfig(), client.Options{HTTPClient: w.GetHTTPClient(), Scheme: w.GetScheme(), Mapper: w.GetRESTMapper()})
+	if err != nil {
+		return nil, fmt.Errorf("prepare a client: %w", err)
+	}
+	return c, nil
+}
+
 // registerAbandoned adds what unpauses the Deployments that wait although the coordinator
 // runs neither here nor in another instance. A shard adds nothing: the instance that acts
 // for all others does.
@@ -63,9 +72,9 @@ func (w wiring) registerAbandoned(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	direct, err := client.New(w.GetConfig(), client.Options{HTTPClient: w.GetHTTPClient(), Scheme: w.GetScheme(), Mapper: w.GetRESTMapper()})
+	direct, err := w.direct()
 	if err != nil {
-		return fmt.Errorf("prepare a client: %w", err)
+		return err
 	}
 	if acts, err := w.mayUnpause(ctx, direct); err != nil || !acts {
 		return err
