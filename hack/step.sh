@@ -5,6 +5,9 @@
 # took, so that a cold build does not look hung:
 #
 #   hack/step.sh "Lint" golangci-lint run ./...
+#
+# Where it fails, the tests that failed and their messages are said once more, at
+# the end: of a long log, often only the end is kept.
 set -euo pipefail
 
 what=$1
@@ -21,11 +24,21 @@ exec 9> >(
 	done
 )
 
+# failed prints what `go test` said of each test that failed, without the log.
+failed() {
+	awk '/^ *--- FAIL|^panic: |^WARNING: DATA RACE|^-test.shuffle/ { shown = 1; print; next }
+		/^    / && shown { print; next }
+		{ shown = 0 }' "$1" | head -n 60
+}
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 code=0
-"$@" 9>&- || code=$?
+"$@" 9>&- | tee "$log" 9>&- || code=$?
 if ((code == 0)); then
 	echo "    $what: done in ${SECONDS}s"
 else
+	failed "$log"
 	echo "    $what: FAILED after ${SECONDS}s" >&2
 fi
 exit "$code"
