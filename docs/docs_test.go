@@ -39,7 +39,7 @@ import (
 // root is the root of the repository, relative to this folder.
 const root = ".."
 
-// rulesOfLint is the page whose examples internal/lint tests.
+// rulesOfLint is the page whose examples internal/cli/lint tests.
 const rulesOfLint = "docs/cli/lint.md"
 
 func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {

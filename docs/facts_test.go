@@ -27,9 +27,9 @@ var readers = map[string][]string{
 	"it is a text of the CEL library, to be said in plain words": {
 		"internal/health/condition.inWords", "internal/health/condition.firstOf",
 	},
-	"it is a text of the YAML library, which has no number of the line": {"internal/lint.place"},
+	"it is a text of the YAML library, which has no number of the line": {"internal/cli/lint.place"},
 	"it only keeps the command line from saying the same twice": {
-		"internal/show.Measured", "cmd/cli.sentence",
+		"internal/cli/show.Measured", "cmd/cli.sentence",
 	},
 	"it is a history entry of a client that says so nowhere else": {"internal/controller/rollout.markedSuccessful"},
 	"it is a history entry of a client that erases the facts": {

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/request"
-	"github.com/fluxrollouts/rollout-controller/internal/simulation"
 )
 
 // events returns what the flags say will happen, and says it.

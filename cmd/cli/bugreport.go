@@ -25,11 +25,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
-	"github.com/fluxrollouts/rollout-controller/internal/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
-	"github.com/fluxrollouts/rollout-controller/internal/tree"
 )
 
 // reportSuffix is how the name of a report ends. Verbs that read files know it by that.

@@ -24,7 +24,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 )
 
 type checking struct {

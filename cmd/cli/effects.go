@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 )
 
 // effects says which decisions are others with other facts. promotes is true if a release

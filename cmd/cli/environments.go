@@ -13,8 +13,8 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
 )
 
 // statusGrace is how old an Environment is at most while nobody has looked at it.

@@ -17,7 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
 // TestExitCodesDependOnTheAnswerAlone asks the same questions in all formats, and for a

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/request"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 

@@ -16,10 +16,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
 // largestFile is how many bytes of a file are read.

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/explain"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
-	"github.com/fluxrollouts/rollout-controller/internal/simulation"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 )
 
 // SimulationList is the answer of the verb simulate for several Rollouts.

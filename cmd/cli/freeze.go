@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 

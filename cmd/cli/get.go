@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
 // pageSize is how many Rollouts are requested at a time. The first page is printed before

@@ -14,9 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 // installationHealth is whether what is installed works.

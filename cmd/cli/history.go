@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
 // History is the answer of the verb history.

@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/definitions"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/definitions"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
 )
 

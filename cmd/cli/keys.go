@@ -20,8 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 // Names of the Secrets with keys, unless the controller or the user has others. They

@@ -16,8 +16,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 func newKeysPublic(p *program) *cobra.Command {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/freeze"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 )
 
 // leftovers finds the freezes that are over.

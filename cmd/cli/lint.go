@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 // Findings is the answer of the verbs lint and doctor.

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/fluxrollouts/rollout-controller/internal/manual"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/manual"
 )
 
 // newManual writes the reference of the command line. It is no verb for users, who neither

@@ -15,8 +15,8 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/pipeline"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/pipeline"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
 // PipelineList is the answer of the verb pipeline.

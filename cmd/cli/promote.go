@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/request"
 )
 
 type promoting struct {

@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
 // servesQuarantines reports whether the API server serves both kinds of quarantines. The

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strings"
 
-	"github.com/fluxrollouts/rollout-controller/internal/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
 // errNotAgreed ends a verb because the user did not agree.

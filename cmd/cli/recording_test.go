@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 )
 
 // recording is a cluster made of the objects in a file. It changes nothing: it records

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/request"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 )
 
 // simple returns a verb that makes one request, unless it is so already.

@@ -15,8 +15,8 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
 )
 
 // screen is what is shown of the Rollouts that are followed.

@@ -18,8 +18,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/fluxrollouts/rollout-controller/internal/show"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 )
 
 var update = flag.Bool("update", false, "write the expected outputs in testdata/script")

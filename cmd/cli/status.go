@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/fluxrollouts/rollout-controller/internal/show"
-	"github.com/fluxrollouts/rollout-controller/internal/tree"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 )
 
 func newStatus(p *program) *cobra.Command {

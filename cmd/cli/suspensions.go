@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 )
 
 // suspensions finds the objects through which Rollouts learn of releases, and that are

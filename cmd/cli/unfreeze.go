@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/show"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
 type unfreezing struct {

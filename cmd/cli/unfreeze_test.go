@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 

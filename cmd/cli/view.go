@@ -13,10 +13,10 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 )
 
 // view is a Rollout, what a decision about it needs, and the decision.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 

@@ -29,16 +29,16 @@ const module = "github.com/fluxrollouts/rollout-controller/"
 // kinds are the packages and types of what is printed, by kind.
 var kinds = map[string][2]string{
 	"Comparison":     {"cmd/cli", "Comparison"},
-	"Events":         {"internal/tree", "EventList"},
-	"Explanation":    {"internal/explain", "Explanation"},
+	"Events":         {"internal/cli/tree", "EventList"},
+	"Explanation":    {"internal/cli/explain", "Explanation"},
 	"Findings":       {"cmd/cli", "Findings"},
 	"FreezeList":     {"cmd/cli", "freezeAnswers"},
 	"History":        {"cmd/cli", "History"},
 	"PipelineList":   {"cmd/cli", "PipelineList"},
 	"Simulation":     {"cmd/cli", "Simulation"},
 	"SimulationList": {"cmd/cli", "SimulationList"},
-	"Trace":          {"internal/tree", "Origin"},
-	"Tree":           {"internal/tree", "Tree"},
+	"Trace":          {"internal/cli/tree", "Origin"},
+	"Tree":           {"internal/cli/tree", "Tree"},
 }
 
 // answers is the API version of all of them.

@@ -22,10 +22,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/snapshot"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )

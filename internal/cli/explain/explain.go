@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package explain says why a release is not promoted, and which requests would let it go.
+// Package promotion decides; this package only asks it, with and without each request.
+//
+// It is pure: it reads nothing and sends nothing.
+package explain
+
+import (
+	"slices"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// Remedy is a request that changes what holds a candidate.
+type Remedy struct {
+	Request request.Request
+	// Promotes is true if the candidate is promoted at once.
+	Promotes bool
+	// Left are the holds that remain, if it is not.
+	Left []promotion.Hold
+}
+
+// Remedies returns requests that change what holds a candidate, the weakest first. It
+// ends with the first one that lets the candidate go and is about this Rollout alone: to
+// lift a quarantine may let others go as well. Every remedy was tried: the engine
+// has decided on the input as it is after the request. Requests that are not possible for
+// another reason are left out; nil takes all as possible.
+func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.Request) bool) []Remedy {
+	var all []Remedy
+	for _, r := range requests(in, held) {
+		if possible != nil && !possible(r) {
+			continue
+		}
+		remedy := try(in, r, held.Release.Tag)
+		if remedy.Promotes || helps(held.Holds, remedy.Left) {
+			all = append(all, remedy)
+		}
+		if remedy.Promotes && r.Quarantine == "" {
+			break
+		}
+	}
+	return all
+}
+
+// requests returns what a user could ask for, from what changes least to what changes
+// most. Which of it helps is for the engine to say.
+func requests(in promotion.Input, held promotion.Verdict) []request.Request {
+	tag := held.Release.Tag
+	var all []request.Request
+	for i := range in.Gates.Gates {
+		all = append(all, request.Approve(in.Gates.Gates[i].Name, tag))
+	}
+	for _, left := range []string{"force", "bypass"} {
+		if r, ok := request.Withdraw(left); ok {
+			all = append(all, r)
+		}
+	}
+	past := request.PromotePastGates(tag)
+	switch awaits := held.HeldBy(environmentsv1.AwaitingPromotionReason); {
+	case held.HeldByUpstreams():
+		past = request.PromotePastUpstreams(tag, "...")
+	case awaits:
+		all, past = append(all, request.PromoteProven(tag)), request.PromotePastUpstreams(tag, "...")
+	}
+	if held.HeldBy(v1alpha1.QuarantinedReason) || held.HeldBy(v1alpha1.QuarantineListFailedReason) {
+		return slices.Concat(all, lifts(in, held.Release), []request.Request{request.Unpin(), past, request.Pin(tag)})
+	}
+	return append(all, request.Unpin(), request.Unblock(), past, request.Promote(tag), request.Pin(tag))
+}
+
+// lifts returns the requests that end the quarantines of a release, as far as they are in
+// the namespace of the Rollout.
+func lifts(in promotion.Input, release v1alpha1.VersionInfo) []request.Request {
+	var all []request.Request
+	for _, q := range promotion.QuarantinesOn(in, release) {
+		if name, own := q.OwnName(); own {
+			all = append(all, request.Lift(name))
+		}
+	}
+	return all
+}
+
+// try returns what the engine decides after a request.
+func try(in promotion.Input, r request.Request, tag string) Remedy {
+	d := promotion.Decide(r.Apply(in))
+	if d.Action.Promotes() && d.Release.Tag == tag {
+		return Remedy{Request: r, Promotes: true}
+	}
+	return Remedy{Request: r, Left: promotion.StandingOf(in, d, tag).Holds()}
+}
+
+// helps reports whether a hold ends or becomes weaker, and no other one comes.
+func helps(before, after []promotion.Hold) bool {
+	was, is := reasons(before), reasons(after)
+	more := slices.ContainsFunc(is, func(reason string) bool { return !slices.Contains(was, reason) })
+	return !more && len(after) > 0 && !slices.Equal(before, after)
+}

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+// Explanation says what happens to a Rollout, and what holds each candidate. All reasons,
+// messages and times are those of the decision.
+type Explanation struct {
+	metav1.TypeMeta `json:",inline"`
+	// Namespace and Name of the Rollout.
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	// At is the time of the decision.
+	At metav1.Time `json:"at"`
+	// Current is the newest entry of the history; absent if nothing is deployed.
+	Current *v1alpha1.DeploymentHistoryEntry `json:"current,omitempty"`
+	// Problems are what prevents more than one candidate, or makes the answer incomplete.
+	Problems []Problem `json:"problems,omitempty"`
+	// Now is what the engine does at this moment.
+	Now Step `json:"now"`
+	// Rollback says whether the Rollout goes back by itself; absent if there is nothing to
+	// say, or if Now is the rollback.
+	Rollback *Rollback `json:"rollback,omitempty"`
+	// Candidates are the releases newer than the current one, newest first.
+	Candidates []Candidate `json:"candidates"`
+	// Changes is when time alone may change something; absent if it never does.
+	Changes *metav1.Time `json:"changes,omitempty"`
+	// HealthChecks are those that the Rollout selects and that are measured.
+	HealthChecks []measured.Check `json:"healthChecks,omitempty"`
+	// Differences are what the status of the Rollout says otherwise.
+	Differences []Difference `json:"differences,omitempty"`
+}
+
+// Problem is what stands above all candidates.
+type Problem struct {
+	// Reason is one of the v1alpha1 reasons, or one of this package.
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Reasons of problems that the engine does not know, because they are about whether it is
+// asked at all.
+const (
+	// SuspendedReason: the controller does nothing for the Rollout.
+	SuspendedReason = "Suspended"
+	// BehindReason: the controller has not seen the newest spec of the Rollout.
+	BehindReason = "StatusBehind"
+)
+
+// Step is what the engine does.
+type Step struct {
+	Action  string `json:"action"`
+	Version string `json:"version,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Rollback is what the condition RolledBack says.
+type Rollback struct {
+	// Done is true if the current promotion is a rollback.
+	Done    bool   `json:"done"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Until is when time alone changes that; absent if it never does.
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+func rollbackOf(d promotion.Decision) *Rollback {
+	back := d.Rollback
+	if back.Reason == "" || d.Back != nil {
+		return nil
+	}
+	return &Rollback{back.Done, back.Reason, back.Message, timeOrNil(back.Until)}
+}
+
+// Candidate is a release with what holds it.
+type Candidate struct {
+	Version string `json:"version"`
+	Digest  string `json:"digest,omitempty"`
+	// Holds are empty if the candidate may go.
+	Holds []Hold `json:"holds,omitempty"`
+	// Remedies are requests that were tried, the weakest first.
+	Remedies []Command `json:"remedies,omitempty"`
+}
+
+// Hold is one reason against promoting a candidate now.
+type Hold struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	// Until is when time alone ends it; absent if it never does.
+	Until *metav1.Time `json:"until,omitempty"`
+}
+
+// Command is a request as a user types it, and its effect.
+type Command struct {
+	// Verb and Args are typed with Name between them.
+	Verb string `json:"verb"`
+	// Name is that of a ReleaseQuarantine; absent for the name of the Rollout.
+	Name string   `json:"name,omitempty"`
+	Args []string `json:"args,omitempty"`
+	// Promotes is true if the candidate is promoted at once.
+	Promotes bool `json:"promotes"`
+	// Left are the reasons of the holds that remain, if it is not.
+	Left []string `json:"left,omitempty"`
+}
+
+// Explain explains a decision on an input. Only the first candidates get remedies, as many
+// as given: each remedy takes a decision. See [Remedies] for those that are possible.
+func Explain(in promotion.Input, d promotion.Decision, remedies int, possible func(request.Request) bool) Explanation {
+	e := Explanation{
+		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
+		Problems: problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
+		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
+		Rollback: rollbackOf(d), HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
+	}
+	for i, verdict := range d.Candidates {
+		candidate := CandidateOf(verdict)
+		if i < remedies {
+			candidate.Remedies = Commands(in, verdict, possible)
+		}
+		e.Candidates = append(e.Candidates, candidate)
+	}
+	return e
+}
+
+// CandidateOf returns a candidate as it is shown, without remedies.
+func CandidateOf(verdict promotion.Verdict) Candidate {
+	candidate := Candidate{Version: verdict.Release.Tag, Holds: holds(verdict.Holds)}
+	if verdict.Release.Digest != nil {
+		candidate.Digest = *verdict.Release.Digest
+	}
+	return candidate
+}
+
+func holds(of []promotion.Hold) []Hold {
+	var all []Hold
+	for _, hold := range of {
+		all = append(all, Hold{hold.Reason, hold.Message, timeOrNil(hold.Until)})
+	}
+	return all
+}
+
+// Commands returns the remedies of a candidate as they are shown; none if nothing holds it.
+func Commands(in promotion.Input, verdict promotion.Verdict, possible func(request.Request) bool) []Command {
+	if verdict.Eligible() {
+		return nil
+	}
+	var all []Command
+	for _, remedy := range Remedies(in, verdict, possible) {
+		all = append(all, Command{remedy.Request.Verb, remedy.Request.Quarantine, remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
+	}
+	return all
+}
+
+// problems returns each problem once, those of the whole Rollout first.
+func problems(in promotion.Input, d promotion.Decision) []Problem {
+	var all []Problem
+	add := func(p Problem) {
+		if !slices.Contains(all, p) {
+			all = append(all, p)
+		}
+	}
+	if in.Rollout.Spec.Suspend {
+		add(Problem{SuspendedReason, "the Rollout is suspended: nothing happens until it is resumed"})
+	}
+	if observed := in.Rollout.Status.ObservedGeneration; observed != in.Rollout.Generation {
+		add(Problem{BehindReason, "the controller has not seen the newest spec of the Rollout yet"})
+	}
+	if why := in.Upstreams.Problem; why != "" && len(d.Candidates) == 0 { // else it holds each of them
+		add(Problem{environmentsv1.UpstreamUnknownReason, why})
+	}
+	if hold := promotion.WithdrawnUpstream(in); hold != nil {
+		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
+	}
+	for _, p := range []*promotion.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, promotion.FloatingTag(in.Policy), in.Gates.Problem,
+		in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
+		if p != nil {
+			add(Problem{p.Reason, p.Message})
+		}
+	}
+	for _, p := range targetProblems(in.Targets.All) {
+		add(p)
+	}
+	return all
+}
+
+// longestOfTarget is how many characters of the message of a target are shown. Flux prints
+// whole pod templates.
+const longestOfTarget = 256
+
+// targetProblems returns what is said of single targets. A history that is outdated is a
+// problem of the Rollout, which names the target.
+func targetProblems(targets []promotion.Target) []Problem {
+	var all []Problem
+	for _, t := range targets {
+		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated {
+			all = append(all, Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, truncate.Text(t.Message, longestOfTarget))})
+		}
+	}
+	return all
+}
+
+func timeOrNil(t time.Time) *metav1.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &metav1.Time{Time: t}
+}

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package show
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mattn/go-runewidth"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
+)
+
+// TreeStyle is how a tree is drawn. The zero value draws in ASCII, without colours, in UTC
+// and with lines of any length.
+type TreeStyle struct {
+	Style
+	// Zone is where times are shown; nil for UTC.
+	Zone *time.Location
+	// Explain is the command that says more about holds, as the user types it; empty if
+	// none is named.
+	Explain string
+}
+
+// leftColumn is how wide the column with the names is, unless a name needs more.
+const leftColumn = 22
+
+// Tree draws a tree: a head, a line for what is next, and a line for each node. Texts of
+// the cluster cannot control the terminal. The error is the one of the writer.
+func Tree(w io.Writer, t tree.Tree, s TreeStyle) error {
+	d := &drawing{TreeStyle: s, namespace: t.Root.Object.Namespace, now: t.Time.Time}
+	d.head(t)
+	d.conditions(t.Root, d.bar())
+	d.children(t.Root, "")
+	if _, err := io.WriteString(w, d.text.String()); err != nil {
+		return fmt.Errorf("write the tree: %w", err)
+	}
+	return nil
+}
+
+// Origin writes each path of an origin as one line, and below it why it ends early.
+func Origin(w io.Writer, o tree.Origin, s TreeStyle) error {
+	d := &drawing{TreeStyle: s}
+	for _, path := range o.Paths {
+		var steps []string
+		for _, step := range path.Steps {
+			steps = append(steps, strings.TrimSpace(namespaced(step.Object)+" "+inBrackets(step.Text)))
+		}
+		d.text.WriteString(Clean(strings.Join(steps, " "+d.pick("◀", "<-")+" ")) + "\n")
+		if path.End != "" {
+			d.text.WriteString(d.sign(tree.Failed) + " " + Clean(path.End) + "\n")
+		}
+	}
+	if _, err := io.WriteString(w, d.text.String()); err != nil {
+		return fmt.Errorf("write the trace: %w", err)
+	}
+	return nil
+}
+
+// inBrackets puts a text into brackets, except the number of a promotion.
+func inBrackets(text string) string {
+	if text == "" || strings.HasPrefix(text, "#") {
+		return text
+	}
+	return "(" + text + ")"
+}
+
+// drawing is a tree as text.
+type drawing struct {
+	TreeStyle
+
+	// namespace is the one that names leave out.
+	namespace string
+	// now is when the tree was read.
+	now  time.Time
+	text strings.Builder
+}
+
+func (d *drawing) pick(drawn, ascii string) string {
+	if d.Unicode {
+		return drawn
+	}
+	return ascii
+}
+
+func (d *drawing) bar() string { return d.pick("│", "|") }
+
+// branches returns how a line begins and how the lines below it do.
+func (d *drawing) branches(last bool) (this, below string) {
+	if last {
+		return d.pick("└─ ", "`- "), "   "
+	}
+	return d.pick("├─ ", "|- "), d.bar() + "  "
+}
+
+var treeSigns = map[tree.Sign]Sign{
+	tree.Well: Well, tree.Waits: Waits, tree.Failed: Bad, tree.Suspended: Paused, tree.Unknown: Asks,
+}
+
+func (d *drawing) sign(s tree.Sign) string { return string(d.Sign(treeSigns[s])) }
+
+// mark is a sign without its colour.
+func (d *drawing) mark(s tree.Sign) string { return d.symbol(treeSigns[s]) }
+
+// line writes a line of two columns: names, and what is said. What is said begins with a
+// sign, unless that is empty. Where it has no room, its middle is left out.
+func (d *drawing) line(left string, sign tree.Sign, right string) {
+	d.row(left, sign, right, d.shorten)
+}
+
+// row writes a line whose right column is shortened by a function.
+func (d *drawing) row(left string, sign tree.Sign, right string, shorten func(text string, columns int) string) {
+	left, right = Clean(left), Clean(right)
+	if right != "" || sign != "" {
+		left += strings.Repeat(" ", max(leftColumn-runewidth.StringWidth(left), 2))
+	}
+	left = d.cut(left, 0, d.begin)
+	used := runewidth.StringWidth(left)
+	if sign != "" && (d.Width == 0 || used+3 <= d.Width) {
+		mark := d.mark(sign)
+		left, used = left+d.sign(sign)+" ", used+runewidth.StringWidth(mark)+1
+	}
+	d.text.WriteString(strings.TrimRight(left+d.cut(right, used, shorten), " ") + "\n")
+}
+
+// cut cuts a text to the columns that are left in a line.
+func (d *drawing) cut(text string, used int, shorten func(text string, columns int) string) string {
+	left := max(d.Width-used, 0)
+	switch {
+	case d.Width == 0 || runewidth.StringWidth(text) <= left:
+		return text
+	case runewidth.StringWidth(d.ellipsis()) > left:
+		return ""
+	}
+	return shorten(text, left)
+}
+
+// begin cuts the end of a text: of names, and of what says most at its beginning.
+func (d *drawing) begin(text string, columns int) string {
+	return runewidth.Truncate(text, columns, d.ellipsis())
+}
+
+// head writes what runs, and what comes next.
+func (d *drawing) head(t tree.Tree) {
+	title := "Rollout " + t.Root.Object.Namespace + "/" + t.Root.Object.Name
+	d.row(title, "", d.runs(t), d.begin)
+	if message := t.Head.StateMessage; message != "" && t.Root.Sign != tree.Well {
+		d.message(treeSigns[t.Root.Sign], message)
+	}
+	if t.Head.Suspended {
+		d.message(Paused, "is suspended: nothing is promoted until you resume it")
+	}
+	if t.Head.Problem != "" {
+		d.message(Bad, t.Head.Problem)
+	}
+	if t.Head.Unseen != "" {
+		d.message(treeSigns[tree.Unknown], t.Head.Unseen)
+	}
+	if t.Head.Warning != "" {
+		d.message(Warns, t.Head.Warning)
+	}
+	if t.Head.Next != nil {
+		d.line(d.bar()+" Next", "", d.next(t.Head))
+	}
+}
+
+// linesOfHead is how many lines a message in the head may have.
+const linesOfHead = 4
+
+// message writes a message of the head, over several lines where it has no room in one.
+func (d *drawing) message(sign Sign, text string) {
+	mark := d.symbol(sign)
+	room := d.Width - leftColumn - widthOf(mark) - 1
+	if d.Width > 0 && room < fewest {
+		d.line(d.bar()+" ", "", mark+" "+text)
+		return
+	}
+	lines := []string{Clean(text)}
+	if d.Width > 0 {
+		lines = fold(d.shorten(lines[0], linesOfHead*room), room)
+	}
+	begin := d.bar() + strings.Repeat(" ", leftColumn-1)
+	for _, line := range hung(string(d.Sign(sign))+" ", lines) {
+		d.text.WriteString(begin + line + "\n")
+	}
+}
+
+// runs returns the version that runs, its state, since when, by whom, and the message.
+func (d *drawing) runs(t tree.Tree) string {
+	h := t.Head
+	if h.Version == "" {
+		return "no release yet"
+	}
+	text := h.Version
+	if h.State != "" {
+		text += "  " + d.mark(t.Root.Sign) + " " + h.State
+	}
+	if h.Since != nil {
+		text += fmt.Sprintf("  since %s (%s)", d.moment(h.Since.Time, t.Time.Time), Ago(h.Since.Time, t.Time.Time))
+	}
+	if h.By != "" {
+		text += ", by " + h.By
+	}
+	if h.Message != "" {
+		text += fmt.Sprintf(": %q", h.Message)
+	}
+	return text
+}
+
+func (d *drawing) moment(t, now time.Time) string { return Moment(t, now, d.zone()) }
+
+func (d *drawing) zone() *time.Location {
+	if d.Zone == nil {
+		return time.UTC
+	}
+	return d.Zone
+}
+
+// next returns the release that is next, and whether it goes.
+func (d *drawing) next(h tree.Head) string {
+	n := h.Next
+	switch {
+	case n.Promotes && h.Suspended:
+		return n.Version + ", goes once you resume it: " + n.Message
+	case n.Promotes:
+		return n.Version + ", goes now: " + n.Message
+	case len(n.Holds) == 0:
+		return n.Version
+	}
+	text := fmt.Sprintf("%s, held by %d", n.Version, len(n.Holds))
+	if d.Explain != "" {
+		text += "; see: " + d.Explain
+	}
+	return text
+}
+
+// children writes a line for each node below, and everything below these.
+func (d *drawing) children(of *tree.Node, prefix string) {
+	for i, child := range of.Children {
+		this, below := d.branches(i == len(of.Children)-1)
+		if text, ok := d.inOneLine(child, this); ok && prefix == "" {
+			d.line(prefix+this+child.Name, "", text)
+			continue
+		}
+		d.line(prefix+this+d.title(child), child.Sign, said(child))
+		d.conditions(child, prefix+below)
+		d.measured(child, prefix+below)
+		d.children(child, prefix+below)
+	}
+}
+
+// conditions writes the conditions of a node.
+func (d *drawing) conditions(of *tree.Node, prefix string) {
+	for _, c := range of.Conditions {
+		d.line(fmt.Sprintf("%s   %s=%s", prefix, c.Type, c.Status), "", strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+	}
+}
+
+// measured writes what was measured below the node of a HealthCheck.
+func (d *drawing) measured(of *tree.Node, prefix string) {
+	if of.Measured == nil {
+		return
+	}
+	for _, line := range Measured(*of.Measured, d.now, d.zone()) {
+		d.line(prefix+"   "+line, "", "")
+	}
+}
+
+// inOneLine returns the children of a group as one text, if there is place for it.
+func (d *drawing) inOneLine(group *tree.Node, before string) (string, bool) {
+	if group.Name == "" || len(group.Children) == 0 || !slices.ContainsFunc(group.Children, isBrief) {
+		return "", false
+	}
+	var all []string
+	for _, child := range group.Children {
+		if !isBrief(child) {
+			return "", false
+		}
+		text := d.title(child)
+		if more := said(child); more != "" && !(child.Sign == tree.Well && child.Object == nil) {
+			text += ": " + more
+		}
+		all = append(all, d.mark(child.Sign)+" "+text)
+	}
+	text := strings.Join(all, "   ")
+	width := max(leftColumn, runewidth.StringWidth(before+group.Name)+2) + runewidth.StringWidth(Clean(text))
+	return text, d.Width == 0 && len(all) <= 2 || width <= d.Width
+}
+
+// isBrief reports whether a node is only one line, and no target.
+func isBrief(n *tree.Node) bool {
+	return len(n.Children) == 0 && len(n.Conditions) == 0 && n.Measured == nil && !n.Target
+}
+
+// title returns the name of a node.
+func (d *drawing) title(n *tree.Node) string {
+	switch {
+	case n.Object != nil && (n.Object.Namespace == "" || n.Object.Namespace == d.namespace):
+		return n.Object.String()
+	case n.Object != nil:
+		return namespaced(*n.Object)
+	case n.Name != "":
+		return n.Name
+	case n.Sign == tree.Well:
+		return others(n.Folded.Count)
+	}
+	return many(*n.Folded) + names(*n.Folded)
+}
+
+func others(count int) string {
+	if count == 1 {
+		return "1 other"
+	}
+	return fmt.Sprintf("%d others", count)
+}
+
+// names returns the first names of what is folded, in brackets.
+func names(f tree.Folded) string {
+	if len(f.Names) == 0 {
+		return ""
+	}
+	text := strings.Join(f.Names, ", ")
+	if more := f.Count - len(f.Names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return " (" + text + ")"
+}
+
+func namespaced(o tree.Object) string {
+	if o.Namespace == "" {
+		return o.String()
+	}
+	return o.Kind + "/" + o.Namespace + "/" + o.Name
+}
+
+// said returns the text of a node, and what is folded in it.
+func said(n *tree.Node) string {
+	if n.Folded == nil || n.Object == nil && n.Name == "" || n.Sign == tree.Unknown {
+		return n.Text
+	}
+	folded := many(*n.Folded)
+	if n.Object != nil {
+		folded += ", all current"
+	}
+	if n.Text == "" {
+		return folded
+	}
+	return n.Text + "; " + folded
+}
+
+// many returns the number of what is folded, and its kind.
+func many(f tree.Folded) string {
+	kind := f.Kind
+	switch {
+	case kind == "" && f.Count == 1:
+		kind = "object"
+	case kind == "":
+		kind = "objects"
+	case f.Count > 1:
+		kind = plural(kind)
+	}
+	return fmt.Sprintf("%d %s", f.Count, kind)
+}
+
+func plural(kind string) string {
+	switch last := kind[len(kind)-1]; {
+	case strings.HasSuffix(kind, "Policy"), strings.HasSuffix(kind, "Repository"):
+		return kind[:len(kind)-1] + "ies"
+	case last == 's':
+		return kind + "es"
+	}
+	return kind + "s"
+}
