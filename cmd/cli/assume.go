@@ -95,17 +95,6 @@ func gateChange(v *view, text string) (func(*promotion.Input), string, error) {
 	}, fmt.Sprintf("gate %s %s", name, said), nil
 }
 
-func gatesOf(v *view) string {
-	if len(v.Gates.Gates) == 0 {
-		return ", and no other one"
-	}
-	names := make([]string, 0, len(v.Gates.Gates))
-	for _, gate := range v.Gates.Gates {
-		names = append(names, gate.Name)
-	}
-	return "; it has " + strings.Join(names, ", ")
-}
-
 // healthChange makes a HealthCheck report something.
 func healthChange(v *view, text string) (func(*promotion.Input), string, error) {
 	name, to, _ := strings.Cut(text, "=")

@@ -10,10 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path"
-	"strings"
 	"time"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -31,12 +28,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
-
-// reportSuffix is how the name of a report ends. Verbs that read files know it by that.
-const reportSuffix = ".tar.gz"
-
-// objectsFile is the file in a report that other verbs read.
-const objectsFile = "objects.yaml"
 
 type reporting struct {
 	*program
@@ -247,25 +238,3 @@ func (r *reporting) add(archive *tar.Writer, name string, content []byte) error 
 	_, err := archive.Write(content)
 	return err //nolint:wrapcheck // a buffer takes everything
 }
-
-// objectsOfReport returns the objects of a report.
-func objectsOfReport(content []byte) ([]byte, error) {
-	compressed, err := gzip.NewReader(bytes.NewReader(content))
-	if err != nil {
-		return nil, fmt.Errorf("it is no report: %w", err)
-	}
-	archive := tar.NewReader(io.LimitReader(compressed, largestFile))
-	for {
-		header, err := archive.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil, fmt.Errorf("it is no report: it has no file %s", objectsFile)
-		case err != nil:
-			return nil, fmt.Errorf("it is no report: %w", err)
-		case path.Base(header.Name) == objectsFile:
-			return io.ReadAll(archive) //nolint:wrapcheck // the caller names the file
-		}
-	}
-}
-
-func isReport(file string) bool { return strings.HasSuffix(file, reportSuffix) }

@@ -14,10 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
-	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -156,44 +154,6 @@ func (c *changing) effectOf(v view, r request.Request) (*prediction, error) {
 	return &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes()}, err
 }
 
-// change returns the object that a request changes, and how it is after the change.
-func (v view) change(r request.Request) (from, to client.Object, err error) {
-	switch {
-	case r.Quarantine != "":
-		return v.lifted(r)
-	case r.Gate == "":
-		changed := v.Rollout.DeepCopy()
-		r.ChangeRollout(changed)
-		return v.Rollout, changed, nil
-	}
-	for i := range v.Gates.Gates {
-		if gate := &v.Gates.Gates[i]; gate.Name == r.Gate {
-			changed := gate.DeepCopy()
-			r.ChangeGate(changed)
-			return gate, changed, nil
-		}
-	}
-	return nil, nil, noSuchGate(v, r.Gate)
-}
-
-// lifted returns the quarantine that a request lifts, and how it is after that.
-func (v view) lifted(r request.Request) (from, to client.Object, err error) {
-	for i := range v.quarantines {
-		if q := &v.quarantines[i]; q.Name == r.Quarantine {
-			changed := q.DeepCopy()
-			r.ChangeQuarantine(q.Name, &changed.Spec)
-			return q, changed, nil
-		}
-	}
-	return nil, nil, fmt.Errorf("there is no ReleaseQuarantine %s", r.Quarantine)
-}
-
-// possible reports whether a request would last: Flux does not undo it.
-func (v view) possible(r request.Request) bool {
-	from, to, err := v.change(r)
-	return err == nil && undoneByGit(from, to) == nil
-}
-
 // objection returns what the engine would answer to a request instead of doing it.
 func objection(before, after promotion.Decision) string {
 	isNew := func(p, was *promotion.Problem) bool { return p != nil && (was == nil || *p != *was) }
@@ -276,11 +236,6 @@ func (c *changing) agree(ctx context.Context, before, now *prediction) error {
 // mustAsk reports whether a change is made only if the user agrees.
 func (c *changing) mustAsk(promotes bool) bool { return promotes && !c.yes && c.dryRun == "" }
 
-// fieldManager owns what the program writes. Flux removes the fields of managers whose
-// name begins with "kubectl" from objects that it applies (fluxcd/pkg ssa), so the name of
-// the file must not be the name of the manager.
-const fieldManager = "rollouts-cli"
-
 // send sends the change as one merge patch, on condition that the object is the one of
 // the prediction.
 func (c *changing) send(ctx context.Context, open cluster, p *prediction) error {
@@ -339,20 +294,6 @@ func (c *changing) dryRunNote() string {
 		return " (dry run: nothing was stored)"
 	}
 	return ""
-}
-
-func kindOf(object client.Object) string {
-	switch object.(type) {
-	case *v1alpha1.RolloutGate:
-		return "RolloutGate"
-	case *v1alpha1.Rollout:
-		return "Rollout"
-	case *v1alpha1.ReleaseQuarantine:
-		return v1alpha1.ReleaseQuarantineKind
-	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
-		return gather.ScheduleOf(object).Kind
-	}
-	return fmt.Sprintf("%T", object)
 }
 
 // user returns who the API server says the user is, for the history; nobody if it does

@@ -189,9 +189,6 @@ var optional = map[string]bool{
 	v1alpha1.ReleaseQuarantineKind: true, v1alpha1.ClusterReleaseQuarantineKind: true,
 }
 
-// isMissing reports whether the API server does not serve a kind.
-func isMissing(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }
-
 func unread(kind schema.GroupVersionKind, err error) []lint.Finding {
 	missing := isMissing(err)
 	switch {

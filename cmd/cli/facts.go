@@ -3,12 +3,17 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"slices"
+	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -128,3 +133,31 @@ func (p *program) readFile(name string) ([]byte, error) {
 	}
 	return content, nil
 }
+
+// reportSuffix is how the name of a report ends. Verbs that read files know it by that.
+const reportSuffix = ".tar.gz"
+
+// objectsFile is the file in a report that other verbs read.
+const objectsFile = "objects.yaml"
+
+// objectsOfReport returns the objects of a report.
+func objectsOfReport(content []byte) ([]byte, error) {
+	compressed, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("it is no report: %w", err)
+	}
+	archive := tar.NewReader(io.LimitReader(compressed, largestFile))
+	for {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("it is no report: it has no file %s", objectsFile)
+		case err != nil:
+			return nil, fmt.Errorf("it is no report: %w", err)
+		case path.Base(header.Name) == objectsFile:
+			return io.ReadAll(archive) //nolint:wrapcheck // the caller names the file
+		}
+	}
+}
+
+func isReport(file string) bool { return strings.HasSuffix(file, reportSuffix) }

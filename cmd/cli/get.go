@@ -20,10 +20,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
-// pageSize is how many Rollouts are requested at a time. The first page is printed before
-// the second is requested.
-const pageSize = 500
-
 type getting struct {
 	*program
 	out                            *output
@@ -254,13 +250,6 @@ func byWhom(entry *v1alpha1.DeploymentHistoryEntry) string {
 		return by.Name
 	}
 	return "system"
-}
-
-func orDash(text *string) string {
-	if text == nil || *text == "" {
-		return "-"
-	}
-	return *text
 }
 
 func nextOf(r *v1alpha1.Rollout) string {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,22 +36,6 @@ func readInstalled(ctx context.Context, open cluster) installed {
 	group.Go(func() { found.definitions, found.definitionsErr = definitionsIn(ctx, open) })
 	group.Wait()
 	return found
-}
-
-// instancesIn returns the Deployments of the controller in all namespaces.
-func instancesIn(ctx context.Context, open cluster) ([]installation.Instance, error) {
-	list := &appsv1.DeploymentList{}
-	ours := client.MatchingLabels{installation.NameLabel: installation.PodLabels[installation.NameLabel]}
-	if err := open.client.List(ctx, list, ours); err != nil {
-		return nil, err //nolint:wrapcheck // unread says what could not be read
-	}
-	var all []installation.Instance
-	for i := range list.Items {
-		if instance, ok := installation.InstanceOf(&list.Items[i]); ok {
-			all = append(all, instance)
-		}
-	}
-	return all, nil
 }
 
 // definitionsIn reads the definitions one by one: a list has those of all other programs,

@@ -209,7 +209,3 @@ func place(f lint.Finding) string {
 	}
 	return fmt.Sprintf("%s:%d", f.File, f.Line)
 }
-
-func nonEmpty(words ...string) []string {
-	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
-}

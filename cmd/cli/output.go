@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	_ "time/tzdata"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,3 +91,14 @@ func toUnstructured(object any) (*unstructured.Unstructured, error) {
 }
 
 func answerKind(kind string) metav1.TypeMeta { return metav1.TypeMeta{APIVersion: answers, Kind: kind} }
+
+func orDash(text *string) string {
+	if text == nil || *text == "" {
+		return "-"
+	}
+	return *text
+}
+
+func nonEmpty(words ...string) []string {
+	return slices.DeleteFunc(words, func(word string) bool { return word == "" })
+}

@@ -296,20 +296,3 @@ func environmentsUnread(err error) error {
 	}
 	return fmt.Errorf("list Environments: %w", err)
 }
-
-// eachPage lists the objects of a kind in a namespace, page by page.
-func eachPage[L any, P interface {
-	*L
-	client.ObjectList
-}](ctx context.Context, from client.Reader, namespace string, with func(P)) error {
-	for next := ""; ; {
-		page := P(new(L))
-		if err := from.List(ctx, page, client.InNamespace(namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
-			return err //nolint:wrapcheck // the caller says what was listed
-		}
-		with(page)
-		if next = page.GetContinue(); next == "" {
-			return nil
-		}
-	}
-}

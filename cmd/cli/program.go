@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"time"
@@ -16,6 +15,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
+
+// version is set when a release is built.
+var version = "dev"
 
 // program is one call of the command line.
 type program struct {
@@ -57,23 +59,6 @@ func newProgram(called string, streams genericiooptions.IOStreams) *program {
 	p.kubeconfig.CacheDir = nil // nothing is cached, so there is no flag for it
 	p.connect = p.openCluster
 	return p
-}
-
-// run returns the exit code.
-func (p *program) run(ctx context.Context, args []string) int {
-	root := newRoot(p)
-	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	var end exit
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &end):
-		p.fail(end.err)
-		return end.code
-	}
-	p.fail(err)
-	return failed
 }
 
 // fail says what is wrong. What can be done about it is in the lines below the first.

@@ -128,7 +128,3 @@ func canChangeGate(v view, name string) error {
 	}
 	return nil
 }
-
-func noSuchGate(v view, name string) error {
-	return fmt.Errorf("Rollout %s has no gate %s%s", v.Rollout.Name, name, gatesOf(&v)) //nolint:staticcheck // a kind begins it
-}

@@ -17,9 +17,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// version is set when a release is built.
-var version = "dev"
-
 func newVersion(p *program) *cobra.Command {
 	var client bool
 	cmd := &cobra.Command{

@@ -93,3 +93,23 @@ func (v view) windows(now time.Time) []promotion.Window {
 	}
 	return all
 }
+
+// servesQuarantines reports whether the API server serves both kinds of quarantines. The
+// controller obeys neither if it does not.
+func servesQuarantines(facts *snapshot.Snapshot) bool {
+	return facts.Serves(&v1alpha1.ReleaseQuarantine{}) && facts.Serves(&v1alpha1.ClusterReleaseQuarantine{})
+}
+
+// quarantinesIn returns the ReleaseQuarantines of a namespace, with their status as it
+// counts; none if they cannot be read.
+func quarantinesIn(ctx context.Context, from client.Reader, namespace string) []v1alpha1.ReleaseQuarantine {
+	list := &v1alpha1.ReleaseQuarantineList{}
+	if from.List(ctx, list, client.InNamespace(namespace)) != nil {
+		return nil
+	}
+	for i := range list.Items {
+		q := &list.Items[i]
+		q.Status = quarantine.Counted(q.Status, quarantine.IsManaged(q), q.CreationTimestamp.Time)
+	}
+	return list.Items
+}
