@@ -45,7 +45,7 @@ var quietPackages = map[string]string{
 	"internal/flux/notify":        logs + "Flux events cannot be delivered; promotions go on, and rollout_notifications_dropped_total counts what is lost",
 	"internal/cli/lint":           "the command line prints it; docs/cli/lint.md has a section for each rule",
 	"internal/cli/simulation":     "no controller simulates",
-	"cmd/cli":                     "the command line says it to its user",
+	"internal/cli/verbs":          "the command line says it to its user",
 	"internal/cli/manual":         "it is for make generate and for releases, and no part of the controller",
 	"internal/cli/show":           "the command line says it to its user",
 	"internal/cli/explain":        "the command line says it to its user",

@@ -56,7 +56,7 @@ func compile(ctx context.Context, r release, p platform) ([]byte, error) {
 	defer func() { _ = os.RemoveAll(folder) }()
 	path := filepath.Join(folder, p.program())
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false",
-		"-ldflags=-s -w -buildid= -X main.version="+r.version, "-o", path, "./cmd/cli")
+		"-ldflags=-s -w -buildid= -X main.version="+r.version, "-o", path, "./cmd/flux-rollout")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOOS="+p.os, "GOARCH="+p.arch, "GOAMD64=v1", "GOARM64=v8.0")
 	build.Stdout, build.Stderr = os.Stderr, os.Stderr
 	if err := build.Run(); err != nil {

@@ -24,7 +24,7 @@ func BuildCommandLine(ctx context.Context, progress io.Writer) (string, error) {
 	}
 	defer unlock()
 	program := filepath.Join(parts.Root(), "bin", "commandline", CommandLineName)
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./cmd/cli")
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", program, "./cmd/flux-rollout")
 	build.Dir, build.Stdout, build.Stderr = parts.Root(), progress, progress
 	if err := build.Run(); err != nil {
 		return "", fmt.Errorf("build the command line: %w", err)

@@ -28,15 +28,15 @@ const module = "github.com/fluxrollouts/rollout-controller/"
 
 // kinds are the packages and types of what is printed, by kind.
 var kinds = map[string][2]string{
-	"Comparison":     {"cmd/cli", "Comparison"},
+	"Comparison":     {"internal/cli/verbs", "Comparison"},
 	"Events":         {"internal/cli/tree", "EventList"},
 	"Explanation":    {"internal/cli/explain", "Explanation"},
-	"Findings":       {"cmd/cli", "Findings"},
-	"FreezeList":     {"cmd/cli", "freezeAnswers"},
-	"History":        {"cmd/cli", "History"},
-	"PipelineList":   {"cmd/cli", "PipelineList"},
-	"Simulation":     {"cmd/cli", "Simulation"},
-	"SimulationList": {"cmd/cli", "SimulationList"},
+	"Findings":       {"internal/cli/verbs", "Findings"},
+	"FreezeList":     {"internal/cli/verbs", "freezeAnswers"},
+	"History":        {"internal/cli/verbs", "History"},
+	"PipelineList":   {"internal/cli/verbs", "PipelineList"},
+	"Simulation":     {"internal/cli/verbs", "Simulation"},
+	"SimulationList": {"internal/cli/verbs", "SimulationList"},
 	"Trace":          {"internal/cli/tree", "Origin"},
 	"Tree":           {"internal/cli/tree", "Tree"},
 }

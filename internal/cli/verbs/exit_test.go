@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+)
+
+// TestExitCodesDependOnTheAnswerAlone asks the same questions in all formats, and for a
+// terminal as well as for a pipe.
+func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
+	folder := unpacked(t, "explain.txtar", "get.txtar", "doctor.txtar", "lint.txtar")
+	for question, want := range map[string]int{
+		"explain shop -n shop -f explain/objects.yaml":                         0,
+		"explain shop -n shop -f explain/objects.yaml --check":                 no,
+		"explain shop -n shop -f explain/objects.yaml --check --version 1.3.2": 0,
+		"explain shop -n shop -f explain/objects.yaml --check --version 1.5.0": no,
+		"explain nobody -n shop -f explain/objects.yaml":                       failed,
+		"history shop -n shop -f explain/objects.yaml":                         0,
+		"history shop 9 -n shop -f explain/objects.yaml":                       failed,
+		"status shop -n shop -f explain/objects.yaml":                          0,
+		"simulate shop -n shop -f explain/objects.yaml --gate qa=open":         0,
+		"simulate shop -n shop -f explain/objects.yaml --gate nobody=open":     failed,
+		"get -n shop --cluster-of get":                                         0,
+		"get nobody -n shop --cluster-of get":                                  failed,
+		"diff -n shop -f get/open.yaml --cluster-of get":                       no,
+		"diff -n shop -f get/other.yaml --cluster-of get":                      0,
+		"freezes -A --cluster-of doctor/frozen.yaml":                           0,
+		"freezes -A":                                     failed,
+		"doctor -n shop --cluster-of doctor":             0,
+		"doctor -n edge --cluster-of doctor/shards.yaml": no,
+		"lint lint/bad":                                  no,
+		"lint lint/bad --external ImagePolicy/shop/shop --disable R207": 0,
+		"lint lint/nothing": failed,
+		"trace Rollout/shop -n shop -f explain/objects.yaml --no-such-flag=twice": failed,
+	} {
+		t.Run(question, func(t *testing.T) {
+			got := map[string]int{}
+			for _, format := range []string{"", "-o=json", "-o=yaml", "-o=jsonpath={.kind}", "-o=go-template={{.kind}}"} {
+				for _, terminal := range []bool{true, false} {
+					if code := exitCode(t, folder, question+" "+format, terminal); code != want {
+						got[fmt.Sprintf("%q, terminal: %t", format, terminal)] = code
+					}
+				}
+			}
+			if diff := cmp.Diff(map[string]int{}, got); diff != "" {
+				t.Errorf("exit codes that are not %d (-want +got):\n%s", want, diff)
+			}
+		})
+	}
+}
+
+// unpacked writes the files of scripts to a folder for each.
+func unpacked(t *testing.T, scripts ...string) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, script := range scripts {
+		archive, err := txtar.ParseFile(filepath.Join("testdata", "script", script))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range archive.Files {
+			path := filepath.Join(folder, strings.TrimSuffix(script, ".txtar"), file.Name)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, file.Data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return folder
+}
+
+// exitCode runs a command. A file of objects after --cluster-of, or cluster.yaml of a
+// folder, is the cluster; without it, there is none.
+func exitCode(t *testing.T, folder, command string, terminal bool) int {
+	t.Helper()
+	args := strings.Fields(command)
+	var objects string
+	if at := slices.Index(args, "--cluster-of"); at > 0 {
+		objects = filepath.Join(folder, args[at+1])
+		args = slices.Delete(args, at, at+2)
+	}
+	for i, arg := range args {
+		if i > 0 && slices.Contains([]string{"-f", "lint"}, args[i-1]) {
+			args[i] = filepath.Join(folder, arg)
+		}
+	}
+	var out bytes.Buffer
+	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	p.out.Style = show.StyleOf(terminal, 80, func(string) string { return "" })
+	p.err.Style, p.now, p.zone = p.out.Style, func() time.Time { return noon }, time.UTC
+	empty := filepath.Join(folder, "kubeconfig")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.kubeconfig.KubeConfig = &empty
+	p.connect = func(context.Context) (cluster, error) {
+		if filepath.Ext(objects) == "" {
+			objects = filepath.Join(objects, "cluster.yaml")
+		}
+		c, _, err := openRecording(objects, filepath.Join(folder, "patch"))
+		return c, err
+	}
+	code := p.run(t.Context(), args)
+	if len(out.Bytes()) == 0 && code == failed {
+		t.Errorf("%s (terminal: %t) failed without a word", command, terminal)
+	}
+	return code
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+)
+
+// largestFile is how many bytes of a file are read.
+const largestFile = 64 << 20
+
+// facts returns what is known of a namespace: the objects of the files if a Rollout is
+// among them, and else those of the cluster with those of the files over them.
+//
+// below reads what a release reaches, where the facts end: the same files, or the cluster.
+func (p *program) facts(ctx context.Context, namespace string) (facts *snapshot.Snapshot, below client.Reader, err error) {
+	scheme, _, err := newScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	objects, err := p.decodeFiles(scheme, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	if slices.ContainsFunc(objects, isRollout) {
+		facts, err := snapshot.New(scheme, objects...)
+		return facts, facts, errors.Join(err, index(ctx, facts))
+	}
+	c, err := p.connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if facts, err = p.take(ctx, c, namespace, objects...); err == nil && len(objects) > 0 {
+		facts, err = facts.With(objects...)
+	}
+	return facts, c.client, err
+}
+
+// take reads what the decisions about the Rollouts of a namespace need, and what the
+// objects that are laid over it refer to.
+func (p *program) take(ctx context.Context, c cluster, namespace string, laid ...client.Object) (*snapshot.Snapshot, error) {
+	options := snapshot.Options{QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster}
+	facts, err := options.Take(ctx, c.client, c.scheme, namespace, laid...)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it says what could not be read
+	}
+	return facts, index(ctx, facts)
+}
+
+// index adds the indexes that gather needs.
+func index(ctx context.Context, facts *snapshot.Snapshot) error {
+	return errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts))
+}
+
+func isRollout(object client.Object) bool {
+	_, is := object.(*v1alpha1.Rollout)
+	return is
+}
+
+// decodeFiles reads the files. As with kubectl, an object without a namespace is in that
+// of the context.
+func (p *program) decodeFiles(scheme *runtime.Scheme, namespace string) ([]client.Object, error) {
+	var all []client.Object
+	for _, file := range p.files {
+		content, err := p.readFile(file)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := snapshot.Decode(scheme, content)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, objects...)
+	}
+	for _, object := range all {
+		if object.GetNamespace() == "" && !isGlobal(object) {
+			object.SetNamespace(namespace)
+		}
+	}
+	return all, nil
+}
+
+// isGlobal reports whether an object is of a kind without namespaces.
+func isGlobal(object client.Object) bool {
+	switch object.(type) {
+	case *v1alpha1.ClusterRolloutSchedule, *v1alpha1.ClusterReleaseQuarantine, *corev1.Namespace:
+		return true
+	}
+	return false
+}
+
+func (p *program) readFile(name string) ([]byte, error) {
+	from := p.in
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return nil, err //nolint:wrapcheck // it names the file
+		}
+		defer file.Close()
+		from = file
+	}
+	content, err := io.ReadAll(io.LimitReader(from, largestFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	case len(content) > largestFile:
+		return nil, fmt.Errorf("%s is larger than %d MiB", name, largestFile>>20)
+	case isReport(name):
+		if content, err = objectsOfReport(content); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return content, nil
+}
+
+// reportSuffix is how the name of a report ends. Verbs that read files know it by that.
+const reportSuffix = ".tar.gz"
+
+// objectsFile is the file in a report that other verbs read.
+const objectsFile = "objects.yaml"
+
+// objectsOfReport returns the objects of a report.
+func objectsOfReport(content []byte) ([]byte, error) {
+	compressed, err := gzip.NewReader(bytes.NewReader(content))
+	if err != nil {
+		return nil, fmt.Errorf("it is no report: %w", err)
+	}
+	archive := tar.NewReader(io.LimitReader(compressed, largestFile))
+	for {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, fmt.Errorf("it is no report: it has no file %s", objectsFile)
+		case err != nil:
+			return nil, fmt.Errorf("it is no report: %w", err)
+		case path.Base(header.Name) == objectsFile:
+			return io.ReadAll(archive) //nolint:wrapcheck // the caller names the file
+		}
+	}
+}
+
+func isReport(file string) bool { return strings.HasSuffix(file, reportSuffix) }

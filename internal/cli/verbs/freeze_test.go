@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// answer is what a call has printed, and its exit code.
+type answer struct {
+	Out, Err string
+	Code     int
+}
+
+// inMemory runs commands on objects in memory, as alice, at noon, in a zone an hour ahead.
+type inMemory struct {
+	client client.WithWatch
+	// forbidden is a kind of list that alice may not read.
+	forbidden client.ObjectList
+}
+
+func newInMemory(t *testing.T, objects ...client.Object) *inMemory {
+	t.Helper()
+	scheme, mapper, err := newScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &inMemory{}
+	m.client = interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).Build(), interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if review, ok := object.(*authenticationv1.SelfSubjectReview); ok {
+				review.Status.UserInfo.Username = "alice"
+				return nil
+			}
+			return c.Create(ctx, object, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			if kind := listKind(list); m.forbidden != nil && kind == listKind(m.forbidden) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("no right to list"))
+			}
+			return c.List(ctx, list, options...)
+		},
+	})
+	return m
+}
+
+func listKind(list client.ObjectList) string {
+	switch list.(type) {
+	case *v1alpha1.ClusterRolloutScheduleList:
+		return "clusterrolloutschedules"
+	case *v1alpha1.RolloutScheduleList:
+		return "rolloutschedules"
+	}
+	return ""
+}
+
+func (m *inMemory) run(t *testing.T, args ...string) answer {
+	t.Helper()
+	var out, err bytes.Buffer
+	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err})
+	p.out.Unicode, p.err.Unicode = true, true
+	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	config := t.TempDir() + "/kubeconfig"
+	if err := os.WriteFile(config, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.kubeconfig.KubeConfig, p.kubeconfig.Namespace = &config, ptr.To(fixture.Namespace)
+	p.connect = func(context.Context) (cluster, error) {
+		return cluster{client: m.client, scheme: m.client.Scheme()}, nil
+	}
+	code := p.run(t.Context(), args)
+	return answer{out.String(), err.String(), code}
+}
+
+// names returns the names of all gates and schedules.
+func (m *inMemory) names(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, list := range append(freezeLists(), &v1alpha1.ClusterRolloutScheduleList{}) {
+		if err := m.client.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		switch list := list.(type) {
+		case *v1alpha1.RolloutGateList:
+			for i := range list.Items {
+				all = append(all, "RolloutGate "+list.Items[i].Name)
+			}
+		case *v1alpha1.RolloutScheduleList:
+			for i := range list.Items {
+				all = append(all, "RolloutSchedule "+list.Items[i].Name)
+			}
+		case *v1alpha1.ClusterRolloutScheduleList:
+			for i := range list.Items {
+				all = append(all, "ClusterRolloutSchedule "+list.Items[i].Name)
+			}
+		}
+	}
+	return all
+}
+
+// withCandidate returns a Rollout that runs 1.0.0, and an ImagePolicy that names 1.1.0.
+func withCandidate(name string, entry *fixture.EntryBuilder) []client.Object {
+	rollout := fixture.MakeRollout(name).History(entry).Obj()
+	rollout.Labels = map[string]string{"tier": name}
+	return []client.Object{rollout, fixture.MakePolicy(name).Latest("1.1.0").Obj(), fixture.MakeScan(name).Obj()}
+}
+
+func old() *fixture.EntryBuilder { return fixture.MakeEntry("1.0.0").ID(1).Succeeded() }
+
+func TestFreeze(t *testing.T) {
+	const usual = "pins, force-deploy and bypass-gates"
+	for name, tt := range map[string]struct {
+		args    []string
+		want    answer
+		objects []string
+	}{
+		"one Rollout": {
+			[]string{"web"},
+			answer{Out: "✔ frozen until it is unfrozen: Rollout shop-prod/web (RolloutGate freeze-web)\n  not stopped: web 1.0.0 is baking; " + usual + "\n"},
+			[]string{"RolloutGate freeze-web"},
+		},
+		"one that has no release yet": {
+			[]string{"new"},
+			answer{Out: "✔ frozen until it is unfrozen: Rollout shop-prod/new (RolloutGate freeze-new)\n  not stopped: " + usual + "; its first release\n"},
+			[]string{"RolloutGate freeze-new"},
+		},
+		"all of the namespace": {
+			[]string{"--all", "--until", "2026-11-24 06:00"},
+			answer{Out: "✔ frozen until Tue 24 Nov 06:00 CET: 4 Rollouts of namespace shop-prod (RolloutSchedule freeze-20261121-1300)\n" +
+				"  not stopped: cart 1.0.0 is being deployed, web 1.0.0 is baking; " + usual + "; the first release of a new Rollout\n"},
+			[]string{"RolloutSchedule freeze-20261121-1300"},
+		},
+		"a selector": {
+			[]string{"-l", "tier in (shop, web)"},
+			answer{Out: "✔ frozen until it is unfrozen: 2 Rollouts of namespace shop-prod with tier in (shop, web) (RolloutSchedule freeze-20261121-1300)\n" +
+				"  not stopped: web 1.0.0 is baking; " + usual + "; the first release of a new Rollout\n"},
+			[]string{"RolloutSchedule freeze-20261121-1300"},
+		},
+		"everywhere": {
+			[]string{"-l", "tier=web", "-A", "--until", "+2h"},
+			answer{Out: "✔ frozen until Sat 21 Nov 15:00 CET: 1 Rollout of all namespaces with tier=web (ClusterRolloutSchedule freeze-20261121-1300)\n" +
+				"  not stopped: shop-prod/web 1.0.0 is baking; " + usual + "; the first release of a new Rollout\n"},
+			[]string{"ClusterRolloutSchedule freeze-20261121-1300"},
+		},
+		"a dry run": {
+			[]string{"shop", "--dry-run"},
+			answer{Out: "► frozen until it is unfrozen: Rollout shop-prod/shop (RolloutGate freeze-shop) (dry run: nothing was stored)\n  not stopped: " + usual + "\n"},
+			nil,
+		},
+		"a dry run of the API server": {
+			[]string{"--all", "--dry-run=server"},
+			answer{Out: "► frozen until it is unfrozen: 4 Rollouts of namespace shop-prod (RolloutSchedule freeze-20261121-1300) (dry run: nothing was stored)\n" +
+				"  not stopped: cart 1.0.0 is being deployed, web 1.0.0 is baking; " + usual + "; the first release of a new Rollout\n"},
+			nil,
+		},
+		"a Rollout that does not exist": {
+			[]string{"nobody"}, answer{Err: "✗ there is no Rollout nobody in namespace shop-prod; see: kubectl rollouts get -A\n", Code: 1}, nil,
+		},
+		"a selector that selects nothing": {
+			[]string{"-l", "tier=db"},
+			answer{Err: "✗ nothing was frozen: there are no Rollouts of namespace shop-prod with tier=db; see: kubectl rollouts get -A\n", Code: 2}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := append(withCandidate("shop", old()), withCandidate("web", fixture.MakeEntry("1.0.0").Baking(noon))...)
+			objects = append(objects, withCandidate("cart", fixture.MakeEntry("1.0.0").Deploying())...)
+			m := newInMemory(t, append(objects, fixture.MakeRollout("new").Obj())...)
+			got := m.run(t, append([]string{"freeze", "-m", "INC-4711"}, tt.args...)...)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.objects, m.names(t)); diff != "" {
+				t.Errorf("objects (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFreezeAgain(t *testing.T) {
+	m := newInMemory(t, withCandidate("shop", old())...)
+	for range 2 {
+		m.run(t, "freeze", "--all", "-m", "x")
+	}
+	m.run(t, "freeze", "shop", "-m", "x")
+	want := answer{Err: "✗ RolloutGate freeze-shop exists already; see: kubectl rollouts freezes -n shop-prod\n", Code: 2}
+	if diff := cmp.Diff(want, m.run(t, "freeze", "shop", "-m", "x")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	objects := []string{"RolloutGate freeze-shop", "RolloutSchedule freeze-20261121-1300", "RolloutSchedule freeze-20261121-1300-2"}
+	if diff := cmp.Diff(objects, m.names(t)); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+}

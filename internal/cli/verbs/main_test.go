@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+// Environment of the program that a test starts as a process of its own.
+const (
+	clusterVariable = "TEST_CLUSTER" // the file with the objects of its cluster
+	patchVariable   = "TEST_PATCH"   // the file that gets its patch
+	// changesDescriptor is the open file from which it reads how Rollouts change.
+	changesDescriptor = 3
+)
+
+// TestMain is the program itself if a test has started it with a cluster.
+func TestMain(m *testing.M) {
+	if os.Getenv(clusterVariable) != "" {
+		os.Exit(asProcess())
+	}
+	os.Exit(m.Run())
+}
+
+// asProcess runs the program as main does, with a cluster made of a file, at noon.
+func asProcess() int {
+	open, fake, err := openRecording(os.Getenv(clusterVariable), os.Getenv(patchVariable))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return failed
+	}
+	fake.changes = os.NewFile(changesDescriptor, "changes")
+	p := newProcess("kubectl rollouts")
+	p.connect = func(context.Context) (cluster, error) { return open, nil }
+	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	return p.untilInterrupted(os.Args[1:])
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+)
+
+func gatesOf(v *view) string {
+	if len(v.Gates.Gates) == 0 {
+		return ", and no other one"
+	}
+	names := make([]string, 0, len(v.Gates.Gates))
+	for _, gate := range v.Gates.Gates {
+		names = append(names, gate.Name)
+	}
+	return "; it has " + strings.Join(names, ", ")
+}
+
+// change returns the object that a request changes, and how it is after the change.
+func (v view) change(r request.Request) (from, to client.Object, err error) {
+	switch {
+	case r.Quarantine != "":
+		return v.lifted(r)
+	case r.Gate == "":
+		changed := v.Rollout.DeepCopy()
+		r.ChangeRollout(changed)
+		return v.Rollout, changed, nil
+	}
+	for i := range v.Gates.Gates {
+		if gate := &v.Gates.Gates[i]; gate.Name == r.Gate {
+			changed := gate.DeepCopy()
+			r.ChangeGate(changed)
+			return gate, changed, nil
+		}
+	}
+	return nil, nil, noSuchGate(v, r.Gate)
+}
+
+// lifted returns the quarantine that a request lifts, and how it is after that.
+func (v view) lifted(r request.Request) (from, to client.Object, err error) {
+	for i := range v.quarantines {
+		if q := &v.quarantines[i]; q.Name == r.Quarantine {
+			changed := q.DeepCopy()
+			r.ChangeQuarantine(q.Name, &changed.Spec)
+			return q, changed, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("there is no ReleaseQuarantine %s", r.Quarantine)
+}
+
+// possible reports whether a request would last: Flux does not undo it.
+func (v view) possible(r request.Request) bool {
+	from, to, err := v.change(r)
+	return err == nil && undoneByGit(from, to) == nil
+}
+
+func noSuchGate(v view, name string) error {
+	return fmt.Errorf("Rollout %s has no gate %s%s", v.Rollout.Name, name, gatesOf(&v)) //nolint:staticcheck // a kind begins it
+}

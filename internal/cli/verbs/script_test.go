@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+)
+
+var update = flag.Bool("update", false, "write the expected outputs in testdata/script")
+
+// noon is the time in all scripts, on a Saturday in Central Europe.
+var noon = time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
+
+// TestScripts runs the files in testdata/script, each a case: objects, commands, and what
+// they print. A script with a file cluster.yaml has a cluster of these objects, which
+// stores the last patch in the file patch.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true,
+		Setup: func(env *testscript.Env) error {
+			if _, err := os.Stat(env.WorkDir + "/kubeconfig"); err == nil {
+				return nil
+			}
+			return os.WriteFile(env.WorkDir+"/kubeconfig", nil, 0o600)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"rollouts": rollouts},
+	})
+}
+
+// rollouts runs the program. "rollouts 2 explain shop" expects exit code 2; without a
+// number it expects 0.
+func rollouts(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("write the exit code in place of !")
+	}
+	want := 0
+	if len(args) > 0 {
+		if code, err := strconv.Atoi(args[0]); err == nil {
+			want, args = code, args[1:]
+		}
+	}
+	p := scripted(ts)
+	if code := p.run(context.Background(), inFolder(ts, args)); code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+func scripted(ts *testscript.TestScript) *program {
+	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: ts.Stderr()})
+	p.out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
+	p.err.Style = p.out.Style
+	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	config := ts.MkAbs("kubeconfig")
+	p.kubeconfig.KubeConfig = &config
+	p.asks = ts.Getenv("STDIN") != ""
+	p.connect = func(context.Context) (cluster, error) {
+		if _, err := os.Stat(ts.MkAbs("cluster.yaml")); err != nil {
+			return cluster{}, errors.New("this script has no cluster")
+		}
+		c, fake, err := openRecording(ts.MkAbs("cluster.yaml"), ts.MkAbs("patch"))
+		if err != nil {
+			return cluster{}, err
+		}
+		if err := fake.withoutKinds(ts.Getenv("UNSERVED"), ts.Getenv("FORBIDDEN")); err != nil {
+			return cluster{}, err
+		}
+		fake.before, fake.anonymous = changesMeanwhile(ts, fake), ts.Getenv("ANONYMOUS") != ""
+		return c, nil
+	}
+	return p
+}
+
+// changesMeanwhile returns what happens before a patch: in a script with a file
+// meanwhile.yaml, its objects replace those of the cluster once, which is a conflict.
+func changesMeanwhile(ts *testscript.TestScript, fake *recording) func() error {
+	done := false
+	return func() error {
+		content, err := os.ReadFile(ts.MkAbs("meanwhile.yaml"))
+		if err != nil || done {
+			return nil
+		}
+		done = true
+		objects, err := snapshot.Decode(fake.scheme, content)
+		if err != nil {
+			return err
+		}
+		if fake.facts, err = fake.facts.With(objects...); err != nil {
+			return err
+		}
+		return conflict
+	}
+}
+
+// shortened leaves the folder of the script out of what is written.
+type shortened struct {
+	to     io.Writer
+	folder string
+}
+
+func (s shortened) Write(text []byte) (int, error) {
+	if _, err := s.to.Write(bytes.ReplaceAll(text, []byte(s.folder+"/"), nil)); err != nil {
+		return 0, err
+	}
+	return len(text), nil
+}
+
+func atoi(text string) int {
+	n, _ := strconv.Atoi(text) // no number means no width
+	return n
+}
+
+// inFolder makes the names of files absolute: all scripts run in one process, which has
+// one working directory.
+func inFolder(ts *testscript.TestScript, args []string) []string {
+	all := make([]string, len(args))
+	for i, arg := range args {
+		all[i] = arg
+		isFile := i > 0 && slices.Contains([]string{"-f", "-O", "lint"}, args[i-1])
+		if isFile && !strings.HasPrefix(arg, "-") {
+			all[i] = ts.MkAbs(arg)
+		}
+	}
+	return all
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package verbs
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// timeOf parses a time of a flag: RFC 3339, or "+2h" from now, or a local "2006-01-02 15:04".
+func timeOf(text string, now time.Time, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return now, nil
+	}
+	if later, isLater := strings.CutPrefix(text, "+"); isLater {
+		d, err := spanOf(later)
+		return now.Add(d), err
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	if t, err := time.ParseInLocation("2006-01-02 15:04", text, zone); err == nil {
+		return t, nil
+	}
+	return time.Time{}, fmt.Errorf("%q is no time; write 2006-01-02T15:04:05Z, \"2006-01-02 15:04\" in your zone, or +2h", text)
+}
+
+// spanOf parses a duration as Go does, and days: "7d".
+func spanOf(text string) (time.Duration, error) {
+	if days, isDays := strings.CutSuffix(text, "d"); isDays {
+		if d, err := time.ParseDuration(days + "h"); err == nil && d.Abs() <= longestSpan/hoursPerDay {
+			return hoursPerDay * d, nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d.Abs() > longestSpan {
+		return 0, fmt.Errorf("%q is no duration of at most ten years; write 30m, 2h or 7d", text)
+	}
+	return d, nil
+}
+
+const hoursPerDay = 24
+
+// longestSpan is about ten years. Nobody plans releases for longer.
+const longestSpan = 3653 * hoursPerDay * time.Hour
