@@ -58,12 +58,12 @@ func (s *apiServer) serve(out http.ResponseWriter, in *http.Request) {
 	case query.Get("sendInitialEvents") == "true":
 		fail(out, http.StatusUnprocessableEntity) // as an API server that cannot stream lists
 	case query.Get("watch") == "true":
-		if s.accepts(out, verbWatch) {
+		if s.accepts(out, "watch") {
 			out.(http.Flusher).Flush()
 			s.open <- struct{}{}
 			<-in.Context().Done()
 		}
-	case s.accepts(out, verbList):
+	case s.accepts(out, "list"):
 		list := v1alpha1.RolloutList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RolloutList"}}
 		list.ResourceVersion = "7"
 		list.Items = []v1alpha1.Rollout{*fixture.MakeRollout("shop").History(fixture.MakeEntry("1.5.0").ID(42).Baking(fixture.Noon)).Obj()}
@@ -160,13 +160,13 @@ func TestWaitKeepsItsWatchForLongerThanARequestMayTake(t *testing.T) {
 	if got.Code != timeRanOut || !strings.Contains(got.Err, "time ran out: 1.5.0 is InProgress (#42)") {
 		t.Errorf("got %+v", got)
 	}
-	if lists, watches := s.count(verbList), s.count(verbWatch); lists != 1 || watches != 1 {
+	if lists, watches := s.count("list"), s.count("watch"); lists != 1 || watches != 1 {
 		t.Errorf("there were %d lists and %d watches, want one of each", lists, watches)
 	}
 }
 
 func TestWaitEndsForAUserWhoMayNotRead(t *testing.T) {
-	for _, verb := range []string{verbList, verbWatch} {
+	for _, verb := range []string{"list", "watch"} {
 		s := newAPIServer(t, map[string][]int{verb: {http.StatusForbidden}})
 		got := s.run(t.Context(), t, "wait", "shop", "--for=version=1.5.0")
 		if got.Code != failed || !strings.HasSuffix(got.Err, verb+" Rollouts: forbidden\n") {
@@ -176,7 +176,7 @@ func TestWaitEndsForAUserWhoMayNotRead(t *testing.T) {
 }
 
 func TestWatchEndsForAUserWhoMayNotRead(t *testing.T) {
-	s := newAPIServer(t, map[string][]int{verbList: {http.StatusForbidden}})
+	s := newAPIServer(t, map[string][]int{"list": {http.StatusForbidden}})
 	if got := s.run(t.Context(), t, "watch"); got.Code != failed || !strings.Contains(got.Err, "list Rollouts: forbidden") {
 		t.Errorf("got %+v", got)
 	}
@@ -184,7 +184,7 @@ func TestWatchEndsForAUserWhoMayNotRead(t *testing.T) {
 
 // An API server that has just started knows no rights for a moment.
 func TestWatchGoesOnAfterTheAPIServerWasAway(t *testing.T) {
-	s := newAPIServer(t, map[string][]int{verbWatch: {http.StatusOK, http.StatusForbidden, http.StatusOK}})
+	s := newAPIServer(t, map[string][]int{"watch": {http.StatusOK, http.StatusForbidden, http.StatusOK}})
 	ctx, stop := context.WithTimeout(t.Context(), fixture.Patience)
 	defer stop()
 	s.until = until{"Rollouts can be read again", stop}

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/fluxrollouts/rollout-controller/test/emulator"
 )
 
 // terminal is a pseudo-terminal with the program on it.
@@ -33,7 +35,7 @@ type terminal struct {
 	ended chan struct{}
 
 	lock   sync.Mutex
-	screen *emulator
+	screen *emulator.Terminal
 	raw    strings.Builder
 	news   chan struct{}
 }
@@ -56,7 +58,7 @@ func onTerminal(t *testing.T, columns int, objects string, environment []string,
 	mustDo(t, err)
 	x := &terminal{
 		t: t, keyboard: keyboard, changes: writes, patch: filepath.Join(folder, "patch"),
-		screen: newEmulator(columns, emulatedRows), news: make(chan struct{}, 1), ended: make(chan struct{}),
+		screen: emulator.New(columns, emulatedRows), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	x.resize(columns)
 	x.before = x.modes()
@@ -139,7 +141,7 @@ func (x *terminal) resize(columns int) {
 	x.t.Helper()
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	x.screen.resize(columns, emulatedRows)
+	x.screen.Resize(columns, emulatedRows)
 	mustDo(x.t, unix.IoctlSetWinsize(int(x.keyboard.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: emulatedRows, Col: uint16(columns)})) //nolint:gosec // it is small
 }
 
@@ -159,10 +161,10 @@ func (x *terminal) text() string {
 	x.t.Helper()
 	x.lock.Lock()
 	defer x.lock.Unlock()
-	mustDo(x.t, x.screen.err)
-	text, found := strings.CutPrefix(x.screen.text(), typed)
+	mustDo(x.t, x.screen.Err)
+	text, found := strings.CutPrefix(x.screen.Text(), typed)
 	if !found {
-		x.t.Fatalf("the command above the output was erased:\n%s", x.screen.text())
+		x.t.Fatalf("the command above the output was erased:\n%s", x.screen.Text())
 	}
 	return strings.TrimPrefix(text, "\n")
 }

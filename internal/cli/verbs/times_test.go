@@ -8,6 +8,7 @@ import (
 )
 
 func TestTimesOfFlags(t *testing.T) {
+	noon := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.UTC)
 	zone := time.FixedZone("CET", 3600)
 	for text, want := range map[string]struct {
 		at  string

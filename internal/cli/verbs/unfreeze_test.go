@@ -3,7 +3,6 @@
 package verbs
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -13,8 +12,6 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
-	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -133,16 +130,5 @@ func TestUnfreeze(t *testing.T) {
 				t.Errorf("left (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-// What could not be read is held now, and may go once the freeze is over and it is read.
-func TestUnfreezeAsksIfItDoesNotKnow(t *testing.T) {
-	rollout := fixture.MakeRollout("shop").Obj()
-	blind := view{Snapshot: gather.Snapshot{Input: promotion.Input{Rollout: rollout}, Err: errors.New("forbidden")}}
-	effect, goesOut := changeOf(blind, blind)
-	want := "shop-prod/shop: a release may go out; not everything could be read: forbidden"
-	if effect != want || !goesOut {
-		t.Errorf("it says %q, and goes out is %t", effect, goesOut)
 	}
 }

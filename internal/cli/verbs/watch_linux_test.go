@@ -164,7 +164,7 @@ func TestWatchEnds(t *testing.T) {
 
 func (x *terminal) modes() unix.Termios {
 	x.t.Helper()
-	modes, err := unix.IoctlGetTermios(int(x.keyboard.Fd()), readTermios)
+	modes, err := unix.IoctlGetTermios(int(x.keyboard.Fd()), unix.TCGETS)
 	mustDo(x.t, err)
 	return *modes
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/test/emulator"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -67,7 +68,7 @@ func TestWatchOfWhatMovesLeavesOutWhatHasEnded(t *testing.T) {
 func TestWatchDrawsBelowTheRolloutsThatTheyCannotBeRead(t *testing.T) {
 	s, out := watched(show.Style{Redraws: true, Unicode: true}, fixture.Noon)
 	s.take(changed{rollout: fixture.MakeRollout("shop").History(fixture.MakeEntry("1.5.0").ID(42).Succeeded()).Obj()})
-	screen := newEmulator(80, 10)
+	screen := emulator.New(80, 10)
 	const line, notice = "shop-prod/shop  1.5.0 (#42)  Succeeded  -", "Rollouts cannot be read for now"
 	for _, step := range []struct {
 		say  func()
@@ -83,7 +84,7 @@ func TestWatchDrawsBelowTheRolloutsThatTheyCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		out.Reset()
-		if diff := cmp.Diff(step.want, strings.TrimSpace(screen.text())); diff != "" {
+		if diff := cmp.Diff(step.want, strings.TrimSpace(screen.Text())); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
