@@ -29,7 +29,7 @@ var readers = map[string][]string{
 	},
 	"it is a text of the YAML library, which has no number of the line": {"internal/cli/lint.place"},
 	"it only keeps the command line from saying the same twice": {
-		"internal/cli/show.Measured", "internal/cli/verbs.sentence",
+		"internal/cli/show.Measured", "internal/cli/verbs/check.sentence",
 	},
 	"it is a history entry of a client that says so nowhere else": {"internal/controller/rollout.markedSuccessful"},
 	"it is a history entry of a client that erases the facts": {

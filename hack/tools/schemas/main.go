@@ -26,17 +26,20 @@ import (
 
 const module = "github.com/fluxrollouts/rollout-controller/"
 
+// verbs is where the packages of the verbs are.
+const verbs = "internal/cli/verbs/"
+
 // kinds are the packages and types of what is printed, by kind.
 var kinds = map[string][2]string{
-	"Comparison":     {"internal/cli/verbs", "Comparison"},
+	"Comparison":     {verbs + "simulate", "Comparison"},
 	"Events":         {"internal/cli/tree", "EventList"},
 	"Explanation":    {"internal/cli/explain", "Explanation"},
-	"Findings":       {"internal/cli/verbs", "Findings"},
-	"FreezeList":     {"internal/cli/verbs", "freezeAnswers"},
-	"History":        {"internal/cli/verbs", "History"},
-	"PipelineList":   {"internal/cli/verbs", "PipelineList"},
-	"Simulation":     {"internal/cli/verbs", "Simulation"},
-	"SimulationList": {"internal/cli/verbs", "SimulationList"},
+	"Findings":       {verbs + "check", "Findings"},
+	"FreezeList":     {verbs + "inspect", "freezeAnswers"},
+	"History":        {verbs + "inspect", "History"},
+	"PipelineList":   {verbs + "inspect", "PipelineList"},
+	"Simulation":     {verbs + "simulate", "Simulation"},
+	"SimulationList": {verbs + "simulate", "SimulationList"},
 	"Trace":          {"internal/cli/tree", "Origin"},
 	"Tree":           {"internal/cli/tree", "Tree"},
 }
@@ -184,6 +187,9 @@ func (r references) inline(schema *apiextensionsv1.JSONSchemaProps, embedded api
 func (r references) define(reference string) string {
 	ident := r.ident(reference)
 	name := path.Base(ident.Package.PkgPath) + "." + ident.Name
+	if strings.HasPrefix(ident.Package.PkgPath, module+verbs) {
+		name = "cli." + ident.Name // whichever package has the verb
+	}
 	if _, known := r.definitions[name]; !known {
 		r.definitions[name] = apiextensionsv1.JSONSchemaProps{}
 		r.definitions[name] = r.schema(ident)

@@ -7,13 +7,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // oneLineWith checks that a command failed and has said why in one line, with these parts.
 func oneLineWith(t *testing.T, got answer, parts ...string) {
 	t.Helper()
-	if got.Code != failed || got.Out != "" || strings.Count(got.Err, "\n") != 1 {
-		t.Errorf("want exit code %d and one line on stderr; got %+v", failed, got)
+	if got.Code != program.Failed || got.Out != "" || strings.Count(got.Err, "\n") != 1 {
+		t.Errorf("want exit code %d and one line on stderr; got %+v", program.Failed, got)
 	}
 	for _, part := range parts {
 		if !strings.Contains(got.Err, part) {
@@ -52,7 +54,7 @@ func TestVersionOfTheProgramIsSaidWithoutAConnection(t *testing.T) {
 	if got := runAt(t.Context(), t, refused, until{}, "version", "--client"); got.Code != 0 || got.Out != "flux-rollout dev\n" || got.Err != "" {
 		t.Errorf("with --client: %+v", got)
 	}
-	if got := runAt(t.Context(), t, refused, until{}, "version"); got.Code != failed || got.Out != "flux-rollout dev\n" || !strings.Contains(got.Err, "context here: ") {
+	if got := runAt(t.Context(), t, refused, until{}, "version"); got.Code != program.Failed || got.Out != "flux-rollout dev\n" || !strings.Contains(got.Err, "context here: ") {
 		t.Errorf("without --client: %+v", got)
 	}
 }

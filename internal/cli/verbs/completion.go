@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // kubectlCompletion is for kubectl, which completes plugins by a second executable file
@@ -17,16 +19,16 @@ const kubectlCompletion = `#!/bin/sh
 exec %[2]s __complete "$@"
 `
 
-func newCompletion(p *program) *cobra.Command {
+func newCompletion(p *program.Program) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion bash|zsh|fish|powershell|kubectl", Short: "Write a script that completes commands",
-		Long: `Write a script that completes commands of ` + fileOf(p.called) + ` in a shell.
+		Long: `Write a script that completes commands of ` + fileOf(p.Called) + ` in a shell.
 
 kubectl completes its plugins by a second file on the PATH, which "kubectl" writes.
 flux needs no script: it asks its plugins.`,
 		Args: cobra.ExactArgs(1), ValidArgs: []string{"bash", "zsh", "fish", "powershell", "kubectl"},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return writeCompletion(cmd.Root(), args[0], p.called, p.out.Out)
+			return writeCompletion(cmd.Root(), args[0], p.Called, p.Out.Out)
 		},
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // runWithoutCluster runs the program as if it was called by a file, and returns what it
@@ -19,11 +21,13 @@ func runWithoutCluster(t *testing.T, file string, args ...string) string {
 	t.Helper()
 	called, args := calledAs(append([]string{file}, args...), func(string) string { return "" })
 	streams, _, out, printed := genericiooptions.NewTestIOStreams()
-	p := newProgram(called, streams)
+	p := program.New(called, streams)
 	none := "/no/kubeconfig"
-	p.kubeconfig.KubeConfig = &none
-	p.connect = func(context.Context) (cluster, error) { return cluster{}, errors.New("there is no cluster") }
-	if code := p.run(t.Context(), args); code != 0 {
+	p.Kubeconfig.KubeConfig = &none
+	p.Connect = func(context.Context) (program.Cluster, error) {
+		return program.Cluster{}, errors.New("there is no cluster")
+	}
+	if code := run(t.Context(), p, args); code != 0 {
 		t.Fatalf("%s %q: exit code %d\n%s", file, args, code, printed)
 	}
 	return out.String()

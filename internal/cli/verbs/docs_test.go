@@ -13,6 +13,8 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // documented finds commands in code of a page: after a name of the program, to the end of
@@ -36,7 +38,7 @@ func TestEveryCommandInTheDocumentsExists(t *testing.T) {
 }
 
 func TestExamplesInTheHelpExist(t *testing.T) {
-	p := newProgram("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard())
+	p := program.New("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard())
 	for _, verb := range newRoot(p).Commands() {
 		for _, verb := range append(verb.Commands(), verb) {
 			for _, match := range documented.FindAllStringSubmatch(verb.Example, -1) {
@@ -75,7 +77,7 @@ func alone(line string) string {
 
 // parse parses a command as the program does, and does not run it.
 func parse(args []string) error {
-	root := newRoot(newProgram("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard()))
+	root := newRoot(program.New("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard()))
 	verb, rest, err := root.Find(args)
 	if err != nil {
 		return err

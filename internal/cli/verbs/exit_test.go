@@ -17,6 +17,7 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
@@ -26,27 +27,27 @@ func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
 	folder := unpacked(t, "explain.txtar", "get.txtar", "doctor.txtar", "lint.txtar")
 	for question, want := range map[string]int{
 		"explain shop -n shop -f explain/objects.yaml":                         0,
-		"explain shop -n shop -f explain/objects.yaml --check":                 no,
+		"explain shop -n shop -f explain/objects.yaml --check":                 program.No,
 		"explain shop -n shop -f explain/objects.yaml --check --version 1.3.2": 0,
-		"explain shop -n shop -f explain/objects.yaml --check --version 1.5.0": no,
-		"explain nobody -n shop -f explain/objects.yaml":                       failed,
+		"explain shop -n shop -f explain/objects.yaml --check --version 1.5.0": program.No,
+		"explain nobody -n shop -f explain/objects.yaml":                       program.Failed,
 		"history shop -n shop -f explain/objects.yaml":                         0,
-		"history shop 9 -n shop -f explain/objects.yaml":                       failed,
+		"history shop 9 -n shop -f explain/objects.yaml":                       program.Failed,
 		"status shop -n shop -f explain/objects.yaml":                          0,
 		"simulate shop -n shop -f explain/objects.yaml --gate qa=open":         0,
-		"simulate shop -n shop -f explain/objects.yaml --gate nobody=open":     failed,
+		"simulate shop -n shop -f explain/objects.yaml --gate nobody=open":     program.Failed,
 		"get -n shop --cluster-of get":                                         0,
-		"get nobody -n shop --cluster-of get":                                  failed,
-		"diff -n shop -f get/open.yaml --cluster-of get":                       no,
+		"get nobody -n shop --cluster-of get":                                  program.Failed,
+		"diff -n shop -f get/open.yaml --cluster-of get":                       program.No,
 		"diff -n shop -f get/other.yaml --cluster-of get":                      0,
 		"freezes -A --cluster-of doctor/frozen.yaml":                           0,
-		"freezes -A":                                     failed,
+		"freezes -A":                                     program.Failed,
 		"doctor -n shop --cluster-of doctor":             0,
-		"doctor -n edge --cluster-of doctor/shards.yaml": no,
-		"lint lint/bad":                                  no,
+		"doctor -n edge --cluster-of doctor/shards.yaml": program.No,
+		"lint lint/bad":                                  program.No,
 		"lint lint/bad --external ImagePolicy/shop/shop --disable R207": 0,
-		"lint lint/nothing": failed,
-		"trace Rollout/shop -n shop -f explain/objects.yaml --no-such-flag=twice": failed,
+		"lint lint/nothing": program.Failed,
+		"trace Rollout/shop -n shop -f explain/objects.yaml --no-such-flag=twice": program.Failed,
 	} {
 		t.Run(question, func(t *testing.T) {
 			got := map[string]int{}
@@ -102,23 +103,23 @@ func exitCode(t *testing.T, folder, command string, terminal bool) int {
 		}
 	}
 	var out bytes.Buffer
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
-	p.out.Style = show.StyleOf(terminal, 80, func(string) string { return "" })
-	p.err.Style, p.now, p.zone = p.out.Style, func() time.Time { return noon }, time.UTC
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &out})
+	p.Out.Style = show.StyleOf(terminal, 80, func(string) string { return "" })
+	p.Err.Style, p.Now, p.Zone = p.Out.Style, func() time.Time { return noon }, time.UTC
 	empty := filepath.Join(folder, "kubeconfig")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.kubeconfig.KubeConfig = &empty
-	p.connect = func(context.Context) (cluster, error) {
+	p.Kubeconfig.KubeConfig = &empty
+	p.Connect = func(context.Context) (program.Cluster, error) {
 		if filepath.Ext(objects) == "" {
 			objects = filepath.Join(objects, "cluster.yaml")
 		}
 		c, _, err := openRecording(objects, filepath.Join(folder, "patch"))
 		return c, err
 	}
-	code := p.run(t.Context(), args)
-	if len(out.Bytes()) == 0 && code == failed {
+	code := run(t.Context(), p, args)
+	if len(out.Bytes()) == 0 && code == program.Failed {
 		t.Errorf("%s (terminal: %t) failed without a word", command, terminal)
 	}
 	return code

@@ -23,6 +23,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -41,7 +43,7 @@ type inMemory struct {
 
 func newInMemory(t *testing.T, objects ...client.Object) *inMemory {
 	t.Helper()
-	scheme, mapper, err := newScheme(imagev1.GroupVersion.Version)
+	scheme, mapper, err := program.NewScheme(imagev1.GroupVersion.Version)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,18 +79,18 @@ func listKind(list client.ObjectList) string {
 func (m *inMemory) run(t *testing.T, args ...string) answer {
 	t.Helper()
 	var out, err bytes.Buffer
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err})
-	p.out.Unicode, p.err.Unicode = true, true
-	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err})
+	p.Out.Unicode, p.Err.Unicode = true, true
+	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
 	config := t.TempDir() + "/kubeconfig"
 	if err := os.WriteFile(config, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.kubeconfig.KubeConfig, p.kubeconfig.Namespace = &config, ptr.To(fixture.Namespace)
-	p.connect = func(context.Context) (cluster, error) {
-		return cluster{client: m.client, scheme: m.client.Scheme()}, nil
+	p.Kubeconfig.KubeConfig, p.Kubeconfig.Namespace = &config, ptr.To(fixture.Namespace)
+	p.Connect = func(context.Context) (program.Cluster, error) {
+		return program.Cluster{Client: m.client, Scheme: m.client.Scheme()}, nil
 	}
-	code := p.run(t.Context(), args)
+	code := run(t.Context(), p, args)
 	return answer{out.String(), err.String(), code}
 }
 
@@ -96,7 +98,7 @@ func (m *inMemory) run(t *testing.T, args ...string) answer {
 func (m *inMemory) names(t *testing.T) []string {
 	t.Helper()
 	var all []string
-	for _, list := range append(freezeLists(), &v1alpha1.ClusterRolloutScheduleList{}) {
+	for _, list := range append(inspect.FreezeLists(), &v1alpha1.ClusterRolloutScheduleList{}) {
 		if err := m.client.List(t.Context(), list); err != nil {
 			t.Fatal(err)
 		}

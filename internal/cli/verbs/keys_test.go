@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -88,7 +89,7 @@ func TestKeysCreateOverwritesNoKey(t *testing.T) {
 	want := answer{Err: `✗ Secret shop-prod/promotion-signing-key exists already, and is not overwritten: others trust its key
     ► to replace it, create a second one: kubectl rollouts keys create --name promotion-signing-key-2 -n shop-prod
     ► its public key: kubectl rollouts keys public --name promotion-signing-key -n shop-prod
-`, Code: no}
+`, Code: program.No}
 	if diff := cmp.Diff(want, m.run(t, "keys", "create")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -126,7 +127,7 @@ func TestKeysCreateExports(t *testing.T) {
 	if len(secrets.Items) > 0 {
 		t.Errorf("the cluster has %v", secrets.Items)
 	}
-	if again := m.run(t, command...); again.Out != "" || again.Code != failed || !strings.Contains(again.Err, "file exists") {
+	if again := m.run(t, command...); again.Out != "" || again.Code != program.Failed || !strings.Contains(again.Err, "file exists") {
 		t.Errorf("the file is overwritten: %v", again)
 	}
 }
@@ -144,7 +145,7 @@ func TestKeysCreateSaysWhatIsMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newInMemory(t, controllerWith(fixture.Namespace))
 			got := m.run(t, append([]string{"keys", "create"}, tt.args...)...)
-			if got.Out != "" || got.Code != failed || !strings.HasPrefix(got.Err, tt.want) {
+			if got.Out != "" || got.Code != program.Failed || !strings.HasPrefix(got.Err, tt.want) {
 				t.Errorf("got %v, want %q", got, tt.want)
 			}
 		})
@@ -157,7 +158,7 @@ func TestKeysPublicPrintsWhatCreateHasPrinted(t *testing.T) {
 	if diff := cmp.Diff(answer{Out: created.Out}, m.run(t, "keys", "public")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	want := answer{Err: "✗ there is no Secret shop-prod/other\n", Code: failed}
+	want := answer{Err: "✗ there is no Secret shop-prod/other\n", Code: program.Failed}
 	if diff := cmp.Diff(want, m.run(t, "keys", "public", "--name", "other")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -182,7 +183,7 @@ KEY  is trusted  staging-eu  promotion-keys         staging-eu.pub
 KEY  is trusted  staging-eu  promotion-keys         staging-eu.second.pub
 `,
 		Err:  "✗ read broken.pub of Secret promotion-keys: it is not a PUBLIC KEY in PEM\n",
-		Code: no,
+		Code: program.No,
 	}
 	got.Out = regexp.MustCompile("^KEY +").ReplaceAllString(withoutFingerprints(got.Out), "KEY  ")
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -21,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -123,8 +124,8 @@ func runAt(ctx context.Context, t *testing.T, server string, hears until, args .
 	}
 	var out bytes.Buffer
 	err := &listener{until: hears}
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: err})
-	code := p.run(ctx, append(args, "--kubeconfig", file))
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: err})
+	code := run(ctx, p, append(args, "--kubeconfig", file))
 	return answer{out.String(), err.String(), code}
 }
 
@@ -157,7 +158,7 @@ func (s *apiServer) count(verb string) int {
 func TestWaitKeepsItsWatchForLongerThanARequestMayTake(t *testing.T) {
 	s := newAPIServer(t, nil)
 	got := s.run(t.Context(), t, "wait", "shop", "--for=version=1.5.0", "--request-timeout=1s", "--timeout=3s")
-	if got.Code != timeRanOut || !strings.Contains(got.Err, "time ran out: 1.5.0 is InProgress (#42)") {
+	if got.Code != program.TimeRanOut || !strings.Contains(got.Err, "time ran out: 1.5.0 is InProgress (#42)") {
 		t.Errorf("got %+v", got)
 	}
 	if lists, watches := s.count("list"), s.count("watch"); lists != 1 || watches != 1 {
@@ -169,7 +170,7 @@ func TestWaitEndsForAUserWhoMayNotRead(t *testing.T) {
 	for _, verb := range []string{"list", "watch"} {
 		s := newAPIServer(t, map[string][]int{verb: {http.StatusForbidden}})
 		got := s.run(t.Context(), t, "wait", "shop", "--for=version=1.5.0")
-		if got.Code != failed || !strings.HasSuffix(got.Err, verb+" Rollouts: forbidden\n") {
+		if got.Code != program.Failed || !strings.HasSuffix(got.Err, verb+" Rollouts: forbidden\n") {
 			t.Errorf("who may not %s gets %+v", verb, got)
 		}
 	}
@@ -177,7 +178,7 @@ func TestWaitEndsForAUserWhoMayNotRead(t *testing.T) {
 
 func TestWatchEndsForAUserWhoMayNotRead(t *testing.T) {
 	s := newAPIServer(t, map[string][]int{"list": {http.StatusForbidden}})
-	if got := s.run(t.Context(), t, "watch"); got.Code != failed || !strings.Contains(got.Err, "list Rollouts: forbidden") {
+	if got := s.run(t.Context(), t, "watch"); got.Code != program.Failed || !strings.Contains(got.Err, "list Rollouts: forbidden") {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // Environment of the program that a test starts as a process of its own.
@@ -31,11 +33,11 @@ func asProcess() int {
 	open, fake, err := openRecording(os.Getenv(clusterVariable), os.Getenv(patchVariable))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return failed
+		return program.Failed
 	}
 	fake.changes = os.NewFile(changesDescriptor, "changes")
 	p := newProcess("kubectl rollouts")
-	p.connect = func(context.Context) (cluster, error) { return open, nil }
-	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
-	return p.untilInterrupted(os.Args[1:])
+	p.Connect = func(context.Context) (program.Cluster, error) { return open, nil }
+	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	return untilInterrupted(p, os.Args[1:])
 }

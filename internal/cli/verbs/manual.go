@@ -10,11 +10,12 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fluxrollouts/rollout-controller/internal/cli/manual"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // newManual writes the reference of the command line. It is no verb for users, who neither
 // see nor complete it: `make generate` and releases call it.
-func newManual(p *program) *cobra.Command {
+func newManual(p *program.Program) *cobra.Command {
 	var made string
 	cmd := &cobra.Command{
 		Use: "__manual markdown|man FOLDER", Short: "Write the reference of the verbs to a folder", Hidden: true,
@@ -33,9 +34,9 @@ func newManual(p *program) *cobra.Command {
 
 // manualPages returns the pages in one of two forms. They have the name by which users
 // find them, and not the one by which the program was called.
-func manualPages(p *program, form, made string) ([]manual.Page, error) {
+func manualPages(p *program.Program, form, made string) ([]manual.Page, error) {
 	as := func(called string) *cobra.Command {
-		return newRoot(newProgram(called, genericiooptions.IOStreams{In: p.in, Out: p.out.Out, ErrOut: p.err.Out}))
+		return newRoot(program.New(called, genericiooptions.IOStreams{In: p.In, Out: p.Out.Out, ErrOut: p.Err.Out}))
 	}
 	switch form {
 	case "markdown":
@@ -45,7 +46,7 @@ func manualPages(p *program, form, made string) ([]manual.Page, error) {
 		if err != nil {
 			return nil, fmt.Errorf("say when the sources were made, with --made: %w", err)
 		}
-		return manual.Man(as("flux-rollout"), p.version, at), nil
+		return manual.Man(as("flux-rollout"), p.Version, at), nil
 	}
 	return nil, fmt.Errorf("there is no form %q; choose markdown or man", form)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // reference returns the pages in one form, as they are written on a machine.
@@ -74,7 +76,7 @@ func TestManPagesNeedAFormAndATime(t *testing.T) {
 		"no time":      {"man", "", "say when the sources were made, with --made"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := manualPages(&program{}, tt.form, tt.made)
+			_, err := manualPages(&program.Program{}, tt.form, tt.made)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error %v, want %q", err, tt.want)
 			}

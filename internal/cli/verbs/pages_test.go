@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -26,7 +27,7 @@ type paged struct {
 func (p *paged) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	var asked client.ListOptions
 	asked.ApplyOptions(options)
-	if asked.Limit != pageSize {
+	if asked.Limit != program.PageSize {
 		return fmt.Errorf("a page has %d Rollouts", asked.Limit)
 	}
 	p.before = append(p.before, p.out.String())
@@ -43,9 +44,9 @@ func (p *paged) List(_ context.Context, list client.ObjectList, options ...clien
 func TestGetPrintsAPageBeforeItAsksForTheNext(t *testing.T) {
 	out := &strings.Builder{}
 	pages := &paged{pages: 3, out: out}
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{Out: out, ErrOut: out})
-	p.connect = func(context.Context) (cluster, error) { return cluster{client: pages}, nil }
-	if code := p.run(t.Context(), []string{"get", "-A"}); code != 0 {
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{Out: out, ErrOut: out})
+	p.Connect = func(context.Context) (program.Cluster, error) { return program.Cluster{Client: pages}, nil }
+	if code := run(t.Context(), p, []string{"get", "-A"}); code != 0 {
 		t.Fatalf("exit code %d: %s", code, out)
 	}
 	if len(pages.before) != 3 || strings.Count(pages.before[1], "shop-1") != 1 || strings.Count(pages.before[2], "shop-2") != 1 {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
@@ -24,32 +25,32 @@ func Main(version string) int {
 	beSilent()
 	called, args := calledAs(os.Args, os.Getenv)
 	p := newProcess(called)
-	p.version = version
-	return p.untilInterrupted(args)
+	p.Version = version
+	return untilInterrupted(p, args)
 }
 
 // newProcess returns the program with the streams of the process.
-func newProcess(called string) *program {
-	p := newProgram(called, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
-	p.out.Style, p.err.Style = styleOf(os.Stdout), styleOf(os.Stderr)
-	p.size = func() (columns, rows int) {
+func newProcess(called string) *program.Program {
+	p := program.New(called, genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr})
+	p.Out.Style, p.Err.Style = styleOf(os.Stdout), styleOf(os.Stderr)
+	p.Size = func() (columns, rows int) {
 		columns, rows, _ = term.GetSize(int(os.Stdout.Fd())) // 0 is not known
 		return columns, rows
 	}
-	p.asks = term.IsTerminal(int(os.Stdin.Fd()))
+	p.Asks = term.IsTerminal(int(os.Stdin.Fd()))
 	return p
 }
 
 // untilInterrupted runs the program until it ends or gets a signal to end, and returns the
 // exit code. A second signal ends the process at once.
-func (p *program) untilInterrupted(args []string) int {
+func untilInterrupted(p *program.Program, args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop)
-	defer keepOutput(os.Stdin)()
-	code := p.run(ctx, args)
+	defer program.KeepOutput(os.Stdin)()
+	code := run(ctx, p, args)
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return interrupted
+		return program.Interrupted
 	}
 	return code
 }
@@ -67,18 +68,18 @@ func styleOf(file *os.File) show.Style {
 }
 
 // run returns the exit code.
-func (p *program) run(ctx context.Context, args []string) int {
+func run(ctx context.Context, p *program.Program, args []string) int {
 	root := newRoot(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	var end exit
+	var end program.Exit
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &end):
-		p.fail(end.err)
-		return end.code
+		p.Fail(end.Err)
+		return end.Code
 	}
-	p.fail(err)
-	return failed
+	p.Fail(err)
+	return program.Failed
 }

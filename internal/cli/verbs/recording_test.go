@@ -25,7 +25,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/check"
 )
 
 // recording is a cluster made of the objects in a file. It changes nothing: it records
@@ -48,7 +50,7 @@ type recording struct {
 // withoutKinds makes reads of some kinds fail: those that the API server does not serve,
 // and those that the user may not read. Each list has names of kinds, with commas between.
 func (r *recording) withoutKinds(unserved, forbidden string) error {
-	for _, kind := range examined {
+	for _, kind := range check.Examined {
 		var err error
 		switch {
 		case slices.Contains(strings.Split(unserved, ","), kind.Kind):
@@ -67,22 +69,22 @@ func (r *recording) withoutKinds(unserved, forbidden string) error {
 	return nil
 }
 
-func openRecording(objects, patches string) (cluster, *recording, error) {
-	scheme, mapper, err := newScheme(imagev1.GroupVersion.Version)
+func openRecording(objects, patches string) (program.Cluster, *recording, error) {
+	scheme, mapper, err := program.NewScheme(imagev1.GroupVersion.Version)
 	if err != nil {
-		return cluster{}, nil, err
+		return program.Cluster{}, nil, err
 	}
 	content, err := os.ReadFile(objects)
 	if err != nil {
-		return cluster{}, nil, err
+		return program.Cluster{}, nil, err
 	}
 	decoded, err := snapshot.Decode(scheme, content)
 	if err != nil {
-		return cluster{}, nil, err
+		return program.Cluster{}, nil, err
 	}
 	facts, err := snapshot.New(scheme, decoded...)
 	r := &recording{facts: facts, scheme: scheme, patches: patches}
-	return cluster{client: r, scheme: scheme, mapper: mapper}, r, err
+	return program.Cluster{Client: r, Scheme: scheme, Mapper: mapper}, r, err
 }
 
 func (r *recording) Get(ctx context.Context, key client.ObjectKey, object client.Object, _ ...client.GetOption) error {

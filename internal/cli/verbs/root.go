@@ -1,43 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package verbs is the command line: a tree of verbs, and the process that runs one of them.
+// Package verbs is the command line: the tree of its verbs, and the process that runs one of
+// them. The packages below it have the verbs, by what users want.
 package verbs
 
 import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/act"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/bugreport"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/check"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/keys"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
 )
 
 // newRoot returns the command tree.
-func newRoot(p *program) *cobra.Command {
+func newRoot(p *program.Program) *cobra.Command {
 	root := &cobra.Command{
-		Use:   fileOf(p.called),
+		Use:   fileOf(p.Called),
 		Short: "Say what runs, why a release is not out, and what happens next",
 		Long: `Say what runs, why a release is not out, and what happens next.
 
-"` + p.called + `" is about Rollouts of the Rollout Controller for Flux. It is not
+"` + p.Called + `" is about Rollouts of the Rollout Controller for Flux. It is not
 "kubectl rollout", which is about Deployments.
 
 Exit codes: 0 it is so; 1 the command failed; 2 the answer is no; 3 it ended
 otherwise; 4 time ran out; 130 interrupted.`,
-		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: p.called},
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: p.Called},
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		Args:              cobra.NoArgs,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.SetOut(p.out.Out)
-	root.SetErr(p.err.Out)
+	root.SetOut(p.Out.Out)
+	root.SetErr(p.Err.Out)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	p.kubeconfig.AddFlags(root.PersistentFlags())
+	p.Kubeconfig.AddFlags(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: look, Title: "Look:"}, &cobra.Group{ID: change, Title: "Change:"}, &cobra.Group{ID: about, Title: "About this program:"})
 	for group, verbs := range map[string][]*cobra.Command{
-		look:   {newGet(p), newExplain(p), newHistory(p), newSimulate(p), newDiff(p), newWait(p), newStatus(p), newPipeline(p), newWatch(p), newTrace(p), newEvents(p), newFreezes(p), newLint(p), newDoctor(p)},
-		change: {newPromote(p), newPin(p), newUnpin(p), newRollback(p), newRetry(p), newUnblock(p), newAdopt(p), newWithdraw(p), newApprove(p), newSuspend(p), newResume(p), newFreeze(p), newUnfreeze(p), newQuarantine(p), newLift(p), newReconcile(p), newKeys(p)},
-		about:  {newBugReport(p), newVersion(p), newCompletion(p)},
+		look:   {inspect.NewGet(p), inspect.NewExplain(p), inspect.NewHistory(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewWait(p), inspect.NewStatus(p), inspect.NewPipeline(p), inspect.NewWatch(p), inspect.NewTrace(p), inspect.NewEvents(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p)},
+		change: {act.NewPromote(p), act.NewPin(p), act.NewUnpin(p), act.NewRollback(p), act.NewRetry(p), act.NewUnblock(p), act.NewAdopt(p), act.NewWithdraw(p), act.NewApprove(p), act.NewSuspend(p), act.NewResume(p), act.NewFreeze(p), act.NewUnfreeze(p), act.NewQuarantine(p), act.NewLift(p), act.NewReconcile(p), keys.NewKeys(p)},
+		about:  {bugreport.NewBugReport(p), check.NewVersion(p), newCompletion(p)},
 	} {
 		for _, verb := range verbs {
 			verb.GroupID = group

@@ -18,6 +18,8 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // schemaFolder has the published schemas: `make generate` writes them.
@@ -90,17 +92,17 @@ func answered(t *testing.T, script string, args ...string) []byte {
 		mustSucceed(t, os.WriteFile(name, file.Data, 0o600))
 	}
 	out := &strings.Builder{}
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out})
-	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
-	p.connect = func(context.Context) (cluster, error) {
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: out, ErrOut: out})
+	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+	p.Connect = func(context.Context) (program.Cluster, error) {
 		c, _, err := openRecording(filepath.Join(folder, "cluster.yaml"), filepath.Join(folder, "patch"))
 		return c, err
 	}
 	for i, arg := range args {
 		args[i] = strings.ReplaceAll(arg, "FOLDER", folder)
 	}
-	code := p.run(context.Background(), args)
-	if code != 0 && code != no {
+	code := run(context.Background(), p, args)
+	if code != 0 && code != program.No {
 		t.Fatalf("%q: exit code %d: %s", args, code, out)
 	}
 	return []byte(strings.ReplaceAll(out.String(), folder, "FOLDER"))

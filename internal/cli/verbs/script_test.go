@@ -18,6 +18,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 )
@@ -56,29 +57,29 @@ func rollouts(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	p := scripted(ts)
-	if code := p.run(context.Background(), inFolder(ts, args)); code != want {
+	if code := run(context.Background(), p, inFolder(ts, args)); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
 	}
 }
 
-func scripted(ts *testscript.TestScript) *program {
-	p := newProgram("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: ts.Stderr()})
-	p.out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
-	p.err.Style = p.out.Style
-	p.now, p.zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
+func scripted(ts *testscript.TestScript) *program.Program {
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: ts.Stderr()})
+	p.Out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
+	p.Err.Style = p.Out.Style
+	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
 	config := ts.MkAbs("kubeconfig")
-	p.kubeconfig.KubeConfig = &config
-	p.asks = ts.Getenv("STDIN") != ""
-	p.connect = func(context.Context) (cluster, error) {
+	p.Kubeconfig.KubeConfig = &config
+	p.Asks = ts.Getenv("STDIN") != ""
+	p.Connect = func(context.Context) (program.Cluster, error) {
 		if _, err := os.Stat(ts.MkAbs("cluster.yaml")); err != nil {
-			return cluster{}, errors.New("this script has no cluster")
+			return program.Cluster{}, errors.New("this script has no cluster")
 		}
 		c, fake, err := openRecording(ts.MkAbs("cluster.yaml"), ts.MkAbs("patch"))
 		if err != nil {
-			return cluster{}, err
+			return program.Cluster{}, err
 		}
 		if err := fake.withoutKinds(ts.Getenv("UNSERVED"), ts.Getenv("FORBIDDEN")); err != nil {
-			return cluster{}, err
+			return program.Cluster{}, err
 		}
 		fake.before, fake.anonymous = changesMeanwhile(ts, fake), ts.Getenv("ANONYMOUS") != ""
 		return c, nil

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
 
 // gated is a cluster in which a gate holds the next release.
@@ -42,12 +44,12 @@ func TestPromoteAsksOnATerminal(t *testing.T) {
 	}{
 		"y":          {"y\n", "✔ Rollout shop", 0, true},
 		"yes":        {"yes\n", "✔ Rollout shop", 0, true},
-		"n":          {"n\n", "✗ nothing was changed", failed, false},
-		"Enter":      {"\n", "✗ nothing was changed", failed, false},
-		"other text": {"past-gates\n", "✗ nothing was changed", failed, false},
-		"Ctrl-D":     {"\x04", "\n✗ nothing was changed", failed, false},
-		"Ctrl-C":     {"\x03", "\n✗ nothing was changed", interrupted, false},
-		"y, Ctrl-C":  {"y\x03", "\n✗ nothing was changed", interrupted, false},
+		"n":          {"n\n", "✗ nothing was changed", program.Failed, false},
+		"Enter":      {"\n", "✗ nothing was changed", program.Failed, false},
+		"other text": {"past-gates\n", "✗ nothing was changed", program.Failed, false},
+		"Ctrl-D":     {"\x04", "\n✗ nothing was changed", program.Failed, false},
+		"Ctrl-C":     {"\x03", "\n✗ nothing was changed", program.Interrupted, false},
+		"y, Ctrl-C":  {"y\x03", "\n✗ nothing was changed", program.Interrupted, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

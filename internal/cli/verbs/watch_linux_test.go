@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -145,7 +146,7 @@ func TestWatchOfMoreThanTheWindowHasShowsHowManyMore(t *testing.T) {
 
 func TestWatchEnds(t *testing.T) {
 	t.Parallel()
-	for keys, want := range map[string]int{"q": 0, "Q": 0, "xyzq": 0, "\x03": interrupted} {
+	for keys, want := range map[string]int{"q": 0, "Q": 0, "xyzq": 0, "\x03": program.Interrupted} {
 		t.Run(fmt.Sprintf("with %q", keys), func(t *testing.T) {
 			t.Parallel()
 			x := onTerminal(t, 80, rolloutsOnTerminal(t, ended("shop")), nil, "watch", "-A")

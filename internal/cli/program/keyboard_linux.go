@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import "golang.org/x/sys/unix"
+
+const (
+	readTermios  = unix.TCGETS
+	writeTermios = unix.TCSETS
+)

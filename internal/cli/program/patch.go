@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// fieldChange is a field that a patch sets; removes is true if it removes it.
+type fieldChange struct {
+	path    []string
+	value   any
+	removes bool
+}
+
+// String returns the field as users write it: an annotation by its key.
+func (f fieldChange) String() string {
+	name := strings.Join(f.path, ".")
+	if len(f.path) == 3 && f.path[1] == "annotations" {
+		name = f.path[2]
+	}
+	if f.removes {
+		return name + " removed"
+	}
+	raw, err := json.Marshal(f.value)
+	if err != nil {
+		return name
+	}
+	return name + "=" + strings.Trim(string(raw), `"`)
+}
+
+// fieldsIn returns the fields that a patch changes, except the condition on the version
+// of the object.
+func fieldsIn(patch client.Patch, to client.Object) ([]fieldChange, error) {
+	raw, err := patch.Data(to)
+	if err != nil {
+		return nil, fmt.Errorf("make a patch: %w", err)
+	}
+	var content map[string]any
+	if err := json.Unmarshal(raw, &content); err != nil {
+		return nil, fmt.Errorf("make a patch: %w", err)
+	}
+	all := flatten(nil, content)
+	all = slices.DeleteFunc(all, func(f fieldChange) bool { return strings.Join(f.path, ".") == "metadata.resourceVersion" })
+	slices.SortFunc(all, func(a, b fieldChange) int { return slices.Compare(a.path, b.path) })
+	return all, nil
+}
+
+func flatten(path []string, value any) []fieldChange {
+	fields, isMap := value.(map[string]any)
+	if !isMap {
+		return []fieldChange{{path: path, value: value, removes: value == nil}}
+	}
+	var all []fieldChange
+	for name, value := range fields {
+		all = append(all, flatten(append(slices.Clone(path), name), value)...)
+	}
+	return all
+}
+
+// ChangesIn returns what a patch changes, in words.
+func ChangesIn(patch client.Patch, to client.Object) ([]string, error) {
+	fields, err := fieldsIn(patch, to)
+	var all []string
+	for _, field := range fields {
+		all = append(all, field.String())
+	}
+	return all, err
+}
+
+// UndoneByGit refuses a change of a field that somebody applies from manifests: Flux would
+// set it again at its next interval.
+func UndoneByGit(from, to client.Object) error {
+	fields, err := fieldsIn(client.MergeFrom(from), to)
+	if err != nil {
+		return err
+	}
+	for _, field := range fields {
+		if manager := applierOf(from, field.path); manager != "" {
+			return Refuse("%s of %s %s comes from a manifest, by field manager %s, which would set it again%s",
+				strings.Join(field.path, "."), KindOf(from), from.GetName(), manager, whereToChange(from))
+		}
+	}
+	return nil
+}
+
+// applierOf returns the field manager that applies a field from manifests; empty if there
+// is none.
+func applierOf(object client.Object, path []string) string {
+	elements := make([]any, 0, len(path))
+	for _, name := range path {
+		elements = append(elements, name)
+	}
+	field := fieldpath.MakePathOrDie(elements...)
+	for _, entry := range object.GetManagedFields() {
+		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Manager != FieldManager && entry.FieldsV1 != nil {
+			owned := fieldpath.NewSet()
+			if owned.FromJSON(strings.NewReader(string(entry.FieldsV1.GetRawBytes()))) == nil && owned.Has(field) {
+				return entry.Manager
+			}
+		}
+	}
+	return ""
+}
+
+// whereToChange names the Kustomization that applies an object, by the labels that Flux
+// sets on it.
+func whereToChange(object client.Object) string {
+	prefix := kustomizev1.GroupVersion.Group + "/"
+	labels := object.GetLabels()
+	if name := labels[prefix+"name"]; name != "" {
+		return fmt.Sprintf(". Change it in the source of Kustomization %s/%s; see: flux trace %s %s -n %s",
+			labels[prefix+"namespace"], name, strings.ToLower(KindOf(object)), object.GetName(), object.GetNamespace())
+	}
+	return ". Change it there"
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package program
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+)
+
+// errNotAgreed ends a verb because the user did not agree.
+var errNotAgreed = errors.New("nothing was changed")
+
+// AskUser asks if a change is to be made. Everything but "y" and "yes" is an error, and so
+// is an interrupt.
+func (p *Program) AskUser(ctx context.Context) error {
+	if !p.Asks {
+		return errors.New("nothing was changed: with -y it is, without a question")
+	}
+	fmt.Fprintf(p.Err.Out, "%s go on? [y/N] ", p.Err.Sign(show.Asks))
+	// Nothing ends a read from a terminal: after an interrupt it stays until the process ends.
+	answers := make(chan string, 1)
+	go func() {
+		answer, err := bufio.NewReader(p.In).ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			answer = ""
+		}
+		answers <- answer
+	}()
+	select {
+	case answer := <-answers:
+		return p.agreed(answer)
+	case <-ctx.Done():
+		return p.agreed("")
+	}
+}
+
+// agreed returns nil for "y" and "yes". After an answer without the key Enter it begins a
+// new line, for what comes next.
+func (p *Program) agreed(answer string) error {
+	if !strings.HasSuffix(answer, "\n") {
+		p.Err.Line("")
+	}
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errNotAgreed
+	}
+	return nil
+}

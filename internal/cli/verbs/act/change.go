@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package act has the verbs that change something: each predicts what happens, asks if a
+// release goes out, and sends what it has predicted.
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+// changing is what all verbs that change something do: predict, ask, send what was
+// predicted, and nothing else.
+type changing struct {
+	*program.Program
+	why    string
+	yes    bool
+	dryRun string
+}
+
+// newChanging adds the flags of a change to a verb.
+func newChanging(p *program.Program, cmd *cobra.Command) *changing {
+	c := newUnsigned(p, cmd)
+	cmd.Flags().StringVarP(&c.why, "message", "m", "", "why you do this, for the history")
+	return c
+}
+
+// newUnsigned adds the flags of a change for which no reason is stored.
+func newUnsigned(p *program.Program, cmd *cobra.Command) *changing {
+	c := &changing{Program: p}
+	flags := cmd.Flags()
+	flags.BoolVarP(&c.yes, "yes", "y", false, "do not ask, even if something goes out at once")
+	flags.StringVar(&c.dryRun, "dry-run", "", "client: only say what would happen; server: send the change, but store nothing")
+	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
+	cmd.Args, cmd.ValidArgsFunction = program.OneName(0, "the name of a Rollout"), p.CompleteRollouts
+	return c
+}
+
+const (
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// asked makes a request from what is there, or says why there is nothing to request.
+type asked func(v program.View) (request.Request, error)
+
+// mostConflicts is how often a change is predicted again because the object has changed.
+const mostConflicts = 5
+
+func (c *changing) run(ctx context.Context, name string, ask asked) error {
+	if err := c.checkDryRun(); err != nil {
+		return err
+	}
+	open, err := c.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	user := c.user(ctx, open)
+	return c.carryOut(ctx, open, name, func() (*prediction, error) { return c.predict(ctx, open, name, user, ask) })
+}
+
+// carryOut predicts a change, asks, and sends it. If the object has changed in between, it
+// begins again.
+func (c *changing) carryOut(ctx context.Context, open program.Cluster, name string, predict func() (*prediction, error)) error {
+	var before *prediction
+	for range mostConflicts {
+		now, err := predict()
+		if err != nil {
+			return err
+		}
+		if now.already != "" {
+			c.Out.Sentence(show.Well, "%s: nothing was sent", now.already)
+			return nil
+		}
+		if err := c.agree(ctx, before, now); err != nil {
+			return err
+		}
+		if c.dryRun == dryRunClient {
+			return nil
+		}
+		if err = c.send(ctx, open, now); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return err
+		}
+		before = now
+	}
+	return fmt.Errorf("%s changes all the time: nothing was sent; try again", name)
+}
+
+func (c *changing) checkDryRun() error {
+	if !slices.Contains([]string{"", dryRunClient, dryRunServer}, c.dryRun) {
+		return fmt.Errorf("--dry-run is client or server, not %q", c.dryRun)
+	}
+	return nil
+}
+
+// prediction is a change and its effect.
+type prediction struct {
+	// from is the object as it was read, and to as it will be. Without from, it is created.
+	from, to client.Object
+	// already says that there is nothing to change; empty if there is.
+	already string
+	// effect is in words, without times, and more are the effects on other objects.
+	effect string
+	more   []string
+	// promotes is true if a release goes out at once.
+	promotes bool
+}
+
+// predict decides as after the request.
+func (c *changing) predict(ctx context.Context, open program.Cluster, name, user string, ask asked) (*prediction, error) {
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	facts, err := c.Take(ctx, open, namespace)
+	if err != nil {
+		return nil, err
+	}
+	v, err := c.ViewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, c.Now())
+	if err != nil {
+		return nil, err
+	}
+	r, err := ask(v)
+	if err != nil {
+		return nil, err
+	}
+	p, err := c.effectOf(v, r.By(user, c.why))
+	if err != nil {
+		return nil, err
+	}
+	return p, program.UndoneByGit(p.from, p.to)
+}
+
+func (c *changing) effectOf(v program.View, r request.Request) (*prediction, error) {
+	after := promotion.Decide(r.Apply(v.Input))
+	if objection := objection(v.Decision, after); objection != "" {
+		return nil, program.Refuse("%s", objection)
+	}
+	effect := describe(v, after)
+	if standing := promotion.StandingOf(v.Input, after, r.Promotes).Verdict; standing != nil && !standing.Eligible() {
+		effect = fmt.Sprintf("%s/%s: %s goes out once nothing else holds it: %s", v.Rollout.Namespace, v.Rollout.Name, r.Promotes, messages(standing.Holds))
+	}
+	from, to, err := v.Change(r)
+	return &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes()}, err
+}
+
+// objection returns what the engine would answer to a request instead of doing it.
+func objection(before, after promotion.Decision) string {
+	isNew := func(p, was *promotion.Problem) bool { return p != nil && (was == nil || *p != *was) }
+	switch {
+	case isNew(after.Problem, before.Problem):
+		return after.Problem.Message
+	case isNew(after.Declined, before.Declined):
+		return after.Declined.Message
+	case len(after.Answers) > len(before.Answers):
+		return after.Answers[len(after.Answers)-1].Message
+	}
+	return ""
+}
+
+// describe says what the engine does after a change.
+func describe(v program.View, after promotion.Decision) string {
+	runs := "nothing"
+	if current := v.Rollout.Current(); current != nil {
+		runs = current.Version.Tag
+	}
+	text := fmt.Sprintf("%s/%s: ", v.Rollout.Namespace, v.Rollout.Name)
+	switch {
+	case after.Action.Promotes():
+		text += fmt.Sprintf("%s → %s: %s", runs, after.Release.Tag, after.Message)
+		text += besides(v, after)
+	case after.Action != promotion.Nothing:
+		text += fmt.Sprintf("%s: %s", runs, after.Message)
+	case len(after.Candidates) > 0 && !after.Candidates[0].Eligible():
+		text += fmt.Sprintf("%s stays; %s is held: %s", runs, after.Candidates[0].Release.Tag, messages(after.Candidates[0].Holds))
+	default:
+		text += runs + " stays"
+	}
+	if v.Rollout.Spec.Suspend {
+		text += " (once the Rollout is resumed: it is suspended)"
+	}
+	return text
+}
+
+// besides says what is special about a promotion; empty if nothing is.
+func besides(v program.View, d promotion.Decision) string {
+	text := ""
+	for _, q := range promotion.QuarantinesOn(v.Input, d.Release) {
+		text += "; goes past " + q.Name
+	}
+	if d.Recovery != nil {
+		text += "; " + d.Recovery.Message
+	}
+	return text
+}
+
+func messages(holds []promotion.Hold) string {
+	all := make([]string, 0, len(holds))
+	for _, hold := range holds {
+		all = append(all, hold.Message)
+	}
+	return strings.Join(all, "; ")
+}
+
+// agree shows the effect, and asks if a release goes out at once. An effect that was
+// agreed to is not shown again.
+func (c *changing) agree(ctx context.Context, before, now *prediction) error {
+	if before != nil && before.effect == now.effect && slices.Equal(before.more, now.more) {
+		return nil
+	}
+	if before != nil {
+		c.Err.Sentence(show.Warns, "the objects have changed in between. Now:")
+	}
+	for _, effect := range append([]string{now.effect}, now.more...) {
+		c.Out.Sentence(show.Do, "%s", effect)
+	}
+	switch {
+	case before == nil && !c.mustAsk(now.promotes):
+		return nil
+	case before != nil && !c.Asks:
+		return errors.New("nothing was changed, because this is not what was shown before; run it again")
+	}
+	return c.AskUser(ctx)
+}
+
+// mustAsk reports whether a change is made only if the user agrees.
+func (c *changing) mustAsk(promotes bool) bool { return promotes && !c.yes && c.dryRun == "" }
+
+// send sends the change as one merge patch, on condition that the object is the one of
+// the prediction.
+func (c *changing) send(ctx context.Context, open program.Cluster, p *prediction) error {
+	if p.from == nil {
+		return c.sendNew(ctx, open, p)
+	}
+	patch := client.MergeFromWithOptions(p.from, client.MergeFromWithOptimisticLock{})
+	changes, err := program.ChangesIn(patch, p.to)
+	if err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		c.Out.Sentence(show.Well, "it is so already: nothing was sent")
+		return nil
+	}
+	options := []client.PatchOption{client.FieldOwner(program.FieldManager)}
+	if c.dryRun == dryRunServer {
+		options = append(options, client.DryRunAll)
+	}
+	switch err := open.Client.Patch(ctx, p.to.DeepCopyObject().(client.Object), patch, options...); {
+	case apierrors.IsConflict(err):
+		return err //nolint:wrapcheck // the caller predicts again
+	case err != nil:
+		return fmt.Errorf("change %s %s: %w", program.KindOf(p.to), p.to.GetName(), err)
+	}
+	c.Out.Sentence(show.Well, "%s %s: %s%s", program.KindOf(p.to), p.to.GetName(), strings.Join(changes, ", "), c.dryRunNote())
+	return nil
+}
+
+// sendNew creates an object.
+func (c *changing) sendNew(ctx context.Context, open program.Cluster, p *prediction) error {
+	if err := c.create(ctx, open, p.to.DeepCopyObject().(client.Object)); err != nil {
+		return err
+	}
+	c.Out.Sentence(show.Well, "%s %s: created%s", program.KindOf(p.to), p.to.GetName(), c.dryRunNote())
+	return nil
+}
+
+// create creates an object, unless only its effect is wanted.
+func (c *changing) create(ctx context.Context, open program.Cluster, object client.Object) error {
+	options := []client.CreateOption{client.FieldOwner(program.FieldManager)}
+	switch c.dryRun {
+	case dryRunClient:
+		return nil
+	case dryRunServer:
+		options = append(options, client.DryRunAll)
+	}
+	if err := open.Client.Create(ctx, object, options...); err != nil {
+		return fmt.Errorf("create %s %s: %w", program.KindOf(object), object.GetName(), err)
+	}
+	return nil
+}
+
+func (c *changing) dryRunNote() string {
+	if c.dryRun != "" {
+		return " (dry run: nothing was stored)"
+	}
+	return ""
+}
+
+// user returns who the API server says the user is, for the history; nobody if it does
+// not say.
+func (c *changing) user(ctx context.Context, open program.Cluster) string {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := open.Client.Create(ctx, review); err != nil {
+		c.Err.Sentence(show.Warns, "the API server does not say who you are: the history will not name you")
+	}
+	return review.Status.UserInfo.Username
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
+)
+
+type quarantining struct {
+	*changing
+	tag, reason, until string
+	always             bool
+	// explained is true if the user gave a reason; the name of the user is added to it.
+	explained bool
+	// ends is when it ends; nil if it does not end by itself.
+	ends *metav1.Time
+}
+
+// NewQuarantine returns the verb quarantine.
+func NewQuarantine(p *program.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "quarantine NAME", Short: "Keep a release from going out, in a whole namespace",
+		Long: `Keep a release from going out, on all Rollouts of the namespace, until you lift it.
+
+It creates a ReleaseQuarantine for the digest of the release: the content is held under
+any tag. If the digest is not known, the image and the tag are held. NAME is a Rollout
+that knows the release. Without --release it is the current release; after a rollback,
+it is the one that failed.
+
+What runs stays: a quarantine rolls nothing back. Users may still pin the release,
+unless you give --always.`,
+		Example: fmt.Sprintf(`  # The release that runs now
+  %[1]s quarantine shop -m "loses orders"
+  # Another one, for three days
+  %[1]s quarantine shop --release 1.5.0 --until 3d -m "INC-4711"
+  # Users must not pin it either
+  %[1]s quarantine shop --release 1.5.0 --always -m "CVE-2026-0001"`, p.Called),
+	}
+	q := &quarantining{changing: newUnsigned(p, cmd)}
+	flags := cmd.Flags()
+	flags.StringVar(&q.tag, "release", "", "the release; if it is not given, the current one, or the one that was rolled back")
+	flags.StringVarP(&q.reason, "reason", "m", "", "why, for those who wait")
+	flags.StringVar(&q.until, "until", "", "hold it until this time (RFC 3339, or \"2006-01-02 15:04\" in your zone), or for a while (72h, 3d); the default is until you lift it")
+	flags.BoolVar(&q.always, "always", false, "hold it even if a user pins or forces it")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return q.run(cmd.Context(), args[0]) }
+	return cmd
+}
+
+func (q *quarantining) run(ctx context.Context, name string) error {
+	if err := errors.Join(q.checkDryRun(), q.parseUntil()); err != nil {
+		return err
+	}
+	namespace, err := q.Namespace()
+	if err != nil {
+		return err
+	}
+	open, err := q.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if err := q.sign(q.user(ctx, open)); err != nil {
+		return err
+	}
+	key := client.ObjectKey{Namespace: namespace, Name: name}
+	return q.carryOut(ctx, open, name, func() (*prediction, error) { return q.predict(ctx, open, key) })
+}
+
+func (q *quarantining) parseUntil() error {
+	if q.until == "" {
+		return nil
+	}
+	now := q.Now()
+	at, err := program.TimeOf(q.until, now, q.Zone)
+	if span, isSpan := program.SpanOf(q.until); isSpan == nil {
+		at, err = now.Add(span), nil
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("--until: %w", err)
+	case !at.After(now):
+		return fmt.Errorf("a quarantine until %s would be over already", show.Moment(at, now, q.Zone))
+	}
+	q.ends = &metav1.Time{Time: at.Truncate(time.Second)}
+	return nil
+}
+
+// longestReason is how many characters the API server accepts as a reason.
+const longestReason = 1024
+
+// sign adds the name of the user to the reason, as a freeze has it.
+func (q *quarantining) sign(user string) error {
+	q.explained = q.reason != ""
+	if user != "" {
+		q.reason = strings.TrimPrefix(q.reason+", by "+user, ", ")
+	}
+	if n := len([]rune(q.reason)); n > longestReason {
+		return fmt.Errorf("the reason has %d characters with your name, at most %d are possible", n, longestReason)
+	}
+	return nil
+}
+
+// predict decides about all Rollouts of the namespace as with the quarantine.
+func (q *quarantining) predict(ctx context.Context, open program.Cluster, key client.ObjectKey) (*prediction, error) {
+	facts, err := q.Take(ctx, open, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if err := areUsable(ctx, facts, key.Namespace); err != nil {
+		return nil, err
+	}
+	v, err := q.ViewIn(ctx, facts, key, q.Now())
+	if err != nil {
+		return nil, err
+	}
+	release, err := q.release(v)
+	if err != nil {
+		return nil, err
+	}
+	from, to, err := q.choose(v, release)
+	if err != nil {
+		return nil, err
+	}
+	return q.prediction(ctx, facts, release, from, to)
+}
+
+// areUsable returns why quarantines of a namespace are of no use to this user.
+func areUsable(ctx context.Context, facts *snapshot.Snapshot, namespace string) error {
+	if !program.ServesQuarantines(facts) {
+		return errors.New("the API server does not serve quarantines: install the CustomResourceDefinitions releasequarantines.kuberik.com and clusterreleasequarantines.kuberik.com")
+	}
+	if err := facts.List(ctx, &v1alpha1.ReleaseQuarantineList{}, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list ReleaseQuarantines: %w", err)
+	}
+	return nil
+}
+
+// prediction says what the quarantine holds, and what it does not stop.
+func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot, release quarantine.Release, from, to *v1alpha1.ReleaseQuarantine) (*prediction, error) {
+	p := &prediction{to: to, effect: q.effect(release, to, "holds")}
+	if from != nil {
+		p.from = from
+		if equality.Semantic.DeepEqual(from.Spec, to.Spec) {
+			return &prediction{already: q.effect(release, to, "already holds")}, nil
+		}
+		if err := program.UndoneByGit(from, to); err != nil {
+			return nil, err
+		}
+	}
+	after, err := facts.With(to)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it names the kind that it does not know
+	}
+	if p.more, p.promotes, err = effects(ctx, q.changing.Program, facts, after); err != nil {
+		return nil, err
+	}
+	if free := q.notStopped(ctx, after, to); len(free) > 0 {
+		p.more = append(p.more, "not stopped: "+strings.Join(free, "; "))
+	}
+	return p, nil
+}
+
+// effect says what the quarantine holds, and until when.
+func (q *quarantining) effect(release quarantine.Release, to *v1alpha1.ReleaseQuarantine, holds string) string {
+	what, until := release.Tag+", by its digest,", "until it is lifted"
+	if to.Spec.Digest == "" {
+		what = "tag " + release.Tag + " of " + to.Spec.Image
+	}
+	if end := quarantine.Until(&to.Spec, &to.Status); !end.IsZero() {
+		until = "until " + show.Moment(end, q.Now(), q.Zone)
+	}
+	return fmt.Sprintf("ReleaseQuarantine %s of namespace %s %s %s %s", to.Name, to.Namespace, holds, what, until)
+}
+
+// notStopped says what goes on all the same.
+func (q *quarantining) notStopped(ctx context.Context, facts *snapshot.Snapshot, to *v1alpha1.ReleaseQuarantine) []string {
+	var running, free []string
+	about := to.Spec
+	about.Image = imagename.Canonical(about.Image)
+	for _, rollout := range rolloutsIn(ctx, facts, to.Namespace) {
+		v, err := q.ViewIn(ctx, facts, client.ObjectKeyFromObject(rollout), q.Now())
+		switch current := rollout.Current(); {
+		case err != nil:
+		case current != nil && promotion.IsAbout(v.Input, &about, current.Version):
+			running = append(running, rollout.Name)
+		case !rollout.Spec.Quarantine.Obeys() && to.Spec.Enforce != v1alpha1.EnforceAlways:
+			free = append(free, rollout.Name+" does not obey quarantines")
+		}
+	}
+	if len(running) > 0 {
+		free = append([]string{"it runs on " + truncate.List(running)}, free...)
+	}
+	if to.Spec.Enforce != v1alpha1.EnforceAlways {
+		free = append(free, "pins, force-deploy and unblock-failed")
+	}
+	return free
+}
+
+// rolloutsIn returns the Rollouts of a namespace; none if they cannot be read.
+func rolloutsIn(ctx context.Context, facts client.Reader, namespace string) []*v1alpha1.Rollout {
+	list := &v1alpha1.RolloutList{}
+	if facts.List(ctx, list, client.InNamespace(namespace)) != nil {
+		return nil
+	}
+	all := make([]*v1alpha1.Rollout, 0, len(list.Items))
+	for i := range list.Items {
+		all = append(all, &list.Items[i])
+	}
+	return all
+}

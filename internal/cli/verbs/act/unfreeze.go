@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+)
+
+type unfreezing struct {
+	*changing
+	all, everywhere bool
+}
+
+// NewUnfreeze returns the verb unfreeze.
+func NewUnfreeze(p *program.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "unfreeze NAME | --all | -A", Short: "End a freeze, and say first what goes out",
+		Long: `End a freeze. It says first what goes out at once, and asks if something does.
+
+NAME is a Rollout that was frozen by its name, or a freeze as "freezes" lists it. --all
+ends the freezes of the namespace, and -A instead those of the whole cluster, which are
+ClusterRolloutSchedules. Schedules and gates that "freeze" has not made stay.`,
+		Example: fmt.Sprintf(`  # What would go out?
+  %[1]s unfreeze --all --dry-run
+  # One Rollout that was frozen by its name
+  %[1]s unfreeze shop`, p.Called),
+	}
+	u := &unfreezing{changing: newUnsigned(p, cmd)}
+	cmd.Flags().BoolVar(&u.all, "all", false, "end all freezes of the namespace")
+	cmd.Flags().BoolVarP(&u.everywhere, "all-namespaces", "A", false, "end all freezes of the whole cluster, and none of a namespace")
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return u.run(cmd.Context(), args) }
+	return cmd
+}
+
+func (u *unfreezing) run(ctx context.Context, names []string) error {
+	if err := u.check(names); err != nil {
+		return err
+	}
+	namespace, err := u.Namespace()
+	if err != nil {
+		return err
+	}
+	open, err := u.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	if u.everywhere {
+		namespace = ""
+	}
+	facts, err := u.Take(ctx, open, namespace)
+	if err != nil {
+		return err
+	}
+	ended, err := u.chosen(ctx, facts, namespace, names)
+	if err != nil {
+		return err
+	}
+	if err := u.agreeTo(ctx, facts, ended); err != nil {
+		return err
+	}
+	return u.remove(ctx, open, ended)
+}
+
+func (u *unfreezing) check(names []string) error {
+	if several := u.all || u.everywhere; len(names) > 1 || several == (len(names) == 1) {
+		return fmt.Errorf("say what to unfreeze: a Rollout or a freeze, or --all, or -A; see: %s freezes -A", u.Called)
+	}
+	return u.checkDryRun()
+}
+
+// chosen returns the freezes that are to end.
+func (u *unfreezing) chosen(ctx context.Context, facts client.Reader, namespace string, names []string) ([]client.Object, error) {
+	where, lists := "in namespace "+namespace, inspect.FreezeLists()
+	if u.everywhere {
+		where, lists = "of the whole cluster", []client.ObjectList{&v1alpha1.ClusterRolloutScheduleList{}}
+	}
+	all, err := inspect.FreezesOf(ctx, facts, namespace, lists...)
+	if err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		where = fmt.Sprintf("%s that is named %s, or holds a Rollout %s by its name", where, names[0], names[0])
+		all = slices.DeleteFunc(all, func(o client.Object) bool { return !isFreezeOf(o, names[0]) })
+	}
+	if len(all) == 0 {
+		return nil, program.Refuse("there is no freeze %s; see: %s freezes -A", where, u.Called)
+	}
+	return all, nil
+}
+
+// isFreezeOf reports whether a freeze has a name, or holds the Rollout of this name.
+func isFreezeOf(o client.Object, name string) bool {
+	gate, isGate := o.(*v1alpha1.RolloutGate)
+	return o.GetName() == name || isGate && gate.RolloutName() == name
+}
+
+// agreeTo shows what happens without the freezes, and asks if a release goes out at once.
+func (u *unfreezing) agreeTo(ctx context.Context, facts *snapshot.Snapshot, ended []client.Object) error {
+	for _, object := range ended {
+		a := inspect.FreezeOf(object, u.Now())
+		u.Out.Sentence(show.Do, "ends %s %s, frozen until %s: %s", a.Kind, a.Name, a.End(u.Now(), u.Zone), a.Why)
+	}
+	after, err := unfrozen(ctx, facts, ended)
+	if err != nil {
+		return err
+	}
+	effects, promotes, err := effects(ctx, u.changing.Program, facts, after)
+	if err != nil {
+		return err
+	}
+	for _, effect := range effects {
+		u.Out.Sentence(show.Do, "%s", effect)
+	}
+	if !promotes {
+		u.Out.Sentence(show.Do, "nothing goes out at once")
+	}
+	if u.mustAsk(promotes) {
+		return u.AskUser(ctx)
+	}
+	return nil
+}
+
+// unfrozen returns the facts without freezes, and without the gates that show the state of
+// a schedule among them: Kubernetes removes those with it.
+func unfrozen(ctx context.Context, facts *snapshot.Snapshot, ended []client.Object) (*snapshot.Snapshot, error) {
+	gates := &v1alpha1.RolloutGateList{}
+	if err := facts.List(ctx, gates); err != nil {
+		return nil, fmt.Errorf("list RolloutGates: %w", err)
+	}
+	gone := slices.Clone(ended)
+	for i := range gates.Items {
+		gate := &gates.Items[i]
+		if slices.ContainsFunc(ended, func(o client.Object) bool { return o.GetUID() == gather.OwnerOf(gate) }) {
+			gone = append(gone, gate)
+		}
+	}
+	return facts.Without(gone...) //nolint:wrapcheck // it names the kind that it does not know
+}
+
+// remove deletes freezes, unless only the effect is wanted.
+func (u *unfreezing) remove(ctx context.Context, open program.Cluster, ended []client.Object) error {
+	if u.dryRun == dryRunClient {
+		return nil
+	}
+	for _, object := range ended {
+		options := []client.DeleteOption{client.Preconditions{UID: ptr.To(object.GetUID())}}
+		if u.dryRun == dryRunServer {
+			options = append(options, client.DryRunAll)
+		}
+		if err := open.Client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("delete %s %s: %w", program.KindOf(object), object.GetName(), err)
+		}
+		u.Out.Sentence(show.Well, "%s %s: removed%s", program.KindOf(object), object.GetName(), u.dryRunNote())
+	}
+	return nil
+}

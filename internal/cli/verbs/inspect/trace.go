@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"github.com/spf13/cobra"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
+)
+
+// NewTrace returns the verb trace.
+func NewTrace(p *program.Program) *cobra.Command {
+	var out *program.Output
+	cmd := &cobra.Command{
+		Use: "trace KIND/NAME", Short: "Follow an object back to the release that it comes from",
+		Example: fmt.Sprintf(`  %[1]s trace deployment/shop`, p.Called),
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 || strings.Count(args[0], "/") != 1 {
+				return fmt.Errorf("expected KIND/NAME after %q, got %s; see: %s --help", cmd.CommandPath(), program.Arguments(args), cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return trace(cmd.Context(), p, out, args[0]) },
+	}
+	out = program.NewOutput(cmd)
+	return cmd
+}
+
+func trace(ctx context.Context, p *program.Program, out *program.Output, object string) error {
+	namespace, err := p.Namespace()
+	if err != nil {
+		return err
+	}
+	c, err := p.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	word, name, _ := strings.Cut(object, "/")
+	kind, err := kindNamed(c, word)
+	if err != nil {
+		return err
+	}
+	origin, err := tree.Trace(ctx, c.Client, kind, namespace, name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no %s %s in namespace %s", kind.Kind, name, namespace)
+	case err != nil:
+		return err //nolint:wrapcheck // it says what could not be read
+	case !out.IsText():
+		return out.Print(p, origin)
+	}
+	if err := show.Origin(p.Out.Out, origin, treeStyle(p, "")); err != nil {
+		return err //nolint:wrapcheck // it is the writer's
+	}
+	for _, rollout := range origin.Rollouts() {
+		p.Out.Line("what is next: %s", p.CommandLine(rollout.Namespace, "explain", rollout.Name))
+	}
+	return nil
+}
+
+// Kinds that need no question to the API server, as kubectl and flux call them.
+var kinds = map[string]schema.GroupVersionKind{
+	"deployment": appsv1.SchemeGroupVersion.WithKind("Deployment"), "deploy": appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	"statefulset": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "sts": appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+	"daemonset": appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "ds": appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
+	"pod": corev1.SchemeGroupVersion.WithKind("Pod"), "service": corev1.SchemeGroupVersion.WithKind("Service"),
+	"kustomization": kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), "ks": kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
+	"helmrelease": helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind), "hr": helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind),
+	"ocirepository": sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind),
+	"rollout":       v1alpha1.GroupVersion.WithKind("Rollout"),
+}
+
+// kindNamed returns the kind that a user names: in the singular or plural, or with its
+// group.
+func kindNamed(c program.Cluster, word string) (schema.GroupVersionKind, error) {
+	word = strings.ToLower(word)
+	if kind, ok := kinds[word]; ok {
+		return kind, nil
+	}
+	resource := schema.ParseGroupResource(word)
+	kind, err := c.Mapper.KindFor(resource.WithVersion(""))
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("the API server knows no kind %q", word)
+	}
+	return kind, nil
+}

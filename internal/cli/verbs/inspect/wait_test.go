@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+func TestGoals(t *testing.T) {
+	type answer struct {
+		Progress progress
+		Text     string
+	}
+	candidate := func(tag string, holds ...v1alpha1.CandidateHold) *v1alpha1.Rollout {
+		r := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0").ID(1).Succeeded()).Obj()
+		r.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: tag}, Holds: holds}}
+		return r
+	}
+	history := func(entries ...*fixture.EntryBuilder) *v1alpha1.Rollout {
+		return fixture.MakeRollout("shop").History(entries...).Obj()
+	}
+	entry := func() *fixture.EntryBuilder { return fixture.MakeEntry("1.1.0").ID(2) }
+	for name, tt := range map[string]struct {
+		goal string
+		is   *v1alpha1.Rollout
+		want answer
+	}{
+		"it is out":                          {"version=1.1.0", history(entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
+		"it was out, and a newer one is now": {"version=1.1.0", history(fixture.MakeEntry("1.2.0").Deploying(), entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
+		"it deploys":                         {"version=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
+		"it failed":                          {"version=1.1.0", history(entry().Failed()), answer{missed, "1.1.0 is Failed (#2)"}},
+		"it was cancelled":                   {"version=1.1.0", history(fixture.MakeEntry("1.2.0").Deploying(), entry().Cancelled()), answer{missed, "1.1.0 is Cancelled (#2)"}},
+		"it bakes, and is applied":           {"applied=1.1.0", history(entry().Baking(fixture.Noon)), answer{reached, "1.1.0 is InProgress (#2)"}},
+		"it deploys, and is not applied":     {"applied=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
+		"it was promoted, and failed":        {"promoted=1.1.0", history(entry().Failed()), answer{reached, "1.1.0 is Failed (#2)"}},
+		"it is held": {
+			"version=1.1.0", candidate("1.1.0", v1alpha1.CandidateHold{Message: "not passing: RolloutGate qa"}),
+			answer{pending, "1.1.0 is a candidate, held: not passing: RolloutGate qa"},
+		},
+		"it is a candidate":       {"candidate=1.1.0", candidate("1.1.0"), answer{reached, "1.1.0 is a candidate"}},
+		"a candidate that is out": {"candidate=1.1.0", history(entry().Deploying()), answer{reached, "1.1.0 is Deploying (#2)"}},
+		"nobody knows it":         {"version=1.1.0", candidate("1.2.0"), answer{pending, "1.1.0 is not known yet: Flux has not reported it, or it is not newer than what runs"}},
+		"idle":                    {"idle", history(entry().Failed()), answer{reached, "nothing deploys or bakes"}},
+		"idle without a release":  {"idle", history(), answer{reached, "nothing deploys or bakes"}},
+		"not idle":                {"idle", history(entry().Baking(fixture.Noon)), answer{pending, "1.1.0 is InProgress (#2)"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			goal, err := parseGoal(tt.goal)
+			if err != nil {
+				t.Fatal(err)
+			}
+			state, text := goal.look(tt.is)
+			if diff := cmp.Diff(tt.want, answer{state, text}); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCandidateThatDisappearsIsSuperseded(t *testing.T) {
+	goal, err := parseGoal("version=1.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := fixture.MakeRollout("shop").Obj()
+	r.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: "1.1.0"}}}
+	if state, text := goal.look(r); state != pending {
+		t.Fatalf("a candidate is %v: %s", state, text)
+	}
+	r.Status.ReleaseCandidates = nil
+	if state, text := goal.look(r); state != missed || text != "1.1.0 is no candidate any more: it was superseded or withdrawn" {
+		t.Errorf("got %v: %s", state, text)
+	}
+}
+
+func TestWrongGoals(t *testing.T) {
+	for _, text := range []string{"", "version", "version=", "idle=1", "ready=1.0.0"} {
+		if _, err := parseGoal(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestStateOfABakeSaysHowMuchOfItIsOver(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bake *fixture.RolloutBuilder
+		now  time.Time
+		want string
+	}{
+		"a third":        {fixture.MakeRollout("shop").BakeTime(30 * time.Minute), fixture.Noon.Add(10 * time.Minute), "Baking 33%"},
+		"over its end":   {fixture.MakeRollout("shop").BakeTime(30 * time.Minute), fixture.Noon.Add(time.Hour), "Baking 100%"},
+		"without a time": {fixture.MakeRollout("shop"), fixture.Noon, "InProgress"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := tt.bake.History(fixture.MakeEntry("1.0.0").Baking(fixture.Noon)).Obj()
+			if got := stateOf(r, r.Current(), tt.now); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-package verbs
-
-import "time"
-
-// realClock is the only place where the program reads the clock.
-func realClock() time.Time { return time.Now() }

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package simulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+type comparing struct {
+	*program.Program
+	out        *program.Output
+	everywhere bool
+}
+
+// Comparison is the answer of the verb diff.
+type Comparison struct {
+	metav1.TypeMeta `json:",inline"`
+	// Rollouts are those that were compared, those that differ and those that do not.
+	Rollouts []ComparedRollout `json:"rollouts"`
+}
+
+// ComparedRollout has what is decided about a Rollout before and after.
+type ComparedRollout struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Before    string `json:"before"`
+	After     string `json:"after"`
+	Differs   bool   `json:"differs"`
+}
+
+// NewDiff returns the verb diff.
+func NewDiff(p *program.Program) *cobra.Command {
+	c := &comparing{Program: p}
+	cmd := &cobra.Command{
+		Use: "diff -f FILE [NAME...]", Short: "Say which decisions manifests would change, before they are applied",
+		Long: `Compare what is decided now with what would be decided if these manifests were
+applied: a schedule, a gate, a Rollout. It compares decisions, and not texts.
+
+Exit code 2 if a decision differs.`,
+		Example: fmt.Sprintf(`  %[1]s diff -f nights.yaml
+  %[1]s diff -f nights.yaml -A`, p.Called),
+		ValidArgsFunction: p.CompleteRollouts,
+		RunE:              func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args) },
+	}
+	c.out = program.NewOutput(cmd)
+	cmd.Flags().BoolVarP(&c.everywhere, "all-namespaces", "A", false, "compare the Rollouts of all namespaces")
+	p.ReadsFiles(cmd.Flags())
+	return cmd
+}
+
+func (c *comparing) run(ctx context.Context, names []string) error {
+	switch {
+	case len(c.Files) == 0:
+		return errors.New("name the manifests to compare with: -f FILE")
+	case c.everywhere && len(names) > 0:
+		return errors.New("names and -A do not go together")
+	}
+	before, after, err := c.bothSides(ctx)
+	if err != nil {
+		return err
+	}
+	answer, err := c.compare(ctx, before, after, names)
+	if err != nil {
+		return err
+	}
+	if !c.out.IsText() {
+		err = c.out.Print(c.Program, answer)
+	} else {
+		c.text(answer)
+	}
+	if err == nil && answer.differs() {
+		return program.Exit{Code: program.No}
+	}
+	return err
+}
+
+func (c Comparison) differs() bool {
+	for _, r := range c.Rollouts {
+		if r.Differs {
+			return true
+		}
+	}
+	return false
+}
+
+// bothSides returns what is there, and what would be there.
+func (c *comparing) bothSides(ctx context.Context) (before, after *snapshot.Snapshot, err error) {
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, nil, err
+	}
+	scheme, _, err := program.NewScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		return nil, nil, err
+	}
+	laid, err := c.DecodeFiles(scheme, namespace)
+	if err != nil {
+		return nil, nil, err
+	}
+	open, err := c.Connect(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if c.everywhere {
+		namespace = ""
+	}
+	if before, err = c.Take(ctx, open, namespace, laid...); err != nil {
+		return nil, nil, err
+	}
+	if laid, err = merged(ctx, before, laid); err != nil {
+		return nil, nil, err
+	}
+	after, err = before.With(laid...)
+	return before, after, err
+}
+
+// merged gives Rollouts and gates of manifests what only the cluster has: who they are,
+// and their status. A manifest says nothing about that.
+func merged(ctx context.Context, before *snapshot.Snapshot, laid []client.Object) ([]client.Object, error) {
+	for _, object := range laid {
+		there := object.DeepCopyObject().(client.Object)
+		if err := before.Get(ctx, client.ObjectKeyFromObject(object), there); client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read %s: %w", object.GetName(), err)
+		} else if err != nil {
+			continue
+		}
+		object.SetUID(there.GetUID())
+		object.SetGeneration(there.GetGeneration())
+		if rollout, ok := object.(*v1alpha1.Rollout); ok {
+			rollout.Status = there.(*v1alpha1.Rollout).Status
+		}
+	}
+	return laid, nil
+}
+
+// compare decides about each Rollout of either side.
+func (c *comparing) compare(ctx context.Context, before, after *snapshot.Snapshot, names []string) (Comparison, error) {
+	answer := Comparison{TypeMeta: program.AnswerKind("Comparison"), Rollouts: []ComparedRollout{}}
+	all := &v1alpha1.RolloutList{}
+	if err := after.List(ctx, all); err != nil {
+		return answer, fmt.Errorf("list Rollouts: %w", err)
+	}
+	wanted := map[string]bool{}
+	for _, name := range names {
+		wanted[name] = true
+	}
+	for i := range all.Items {
+		key := client.ObjectKeyFromObject(&all.Items[i])
+		if len(wanted) > 0 && !wanted[key.Name] {
+			continue
+		}
+		was, err := c.decided(ctx, before, key)
+		if err != nil {
+			return answer, err
+		}
+		is, err := c.decided(ctx, after, key)
+		if err != nil {
+			return answer, err
+		}
+		answer.Rollouts = append(answer.Rollouts, ComparedRollout{key.Namespace, key.Name, was, is, was != is})
+	}
+	return answer, nil
+}
+
+// decided returns what is decided about a Rollout, in words.
+func (c *comparing) decided(ctx context.Context, facts *snapshot.Snapshot, key client.ObjectKey) (string, error) {
+	if err := facts.Get(ctx, key, &v1alpha1.Rollout{}); client.IgnoreNotFound(err) == nil && err != nil {
+		return "does not exist", nil
+	}
+	v, err := c.ViewIn(ctx, facts, key, c.Now())
+	if err != nil {
+		return "", err
+	}
+	d := v.Decision
+	switch {
+	case v.Rollout.Spec.Suspend:
+		return "suspended", nil
+	case d.Action.Promotes():
+		return d.Release.Tag + " goes now", nil
+	case d.Problem != nil:
+		return d.Problem.Message, nil
+	case len(d.Candidates) == 0:
+		return "no candidate", nil
+	case d.Candidates[0].Eligible():
+		return promotion.Waiting(d.Candidates[0].Release.Tag, d.Message), nil
+	}
+	return fmt.Sprintf("%s is held: %s", d.Candidates[0].Release.Tag, reasonsWithTimes(d.Candidates[0].Holds)), nil
+}
+
+func reasonsWithTimes(holds []promotion.Hold) string {
+	all := make([]string, 0, len(holds))
+	for _, hold := range holds {
+		all = append(all, hold.Reason+": "+hold.Message)
+	}
+	return strings.Join(all, "; ")
+}
+
+func (c *comparing) text(answer Comparison) {
+	p := c.Program.Out
+	same := 0
+	for _, r := range answer.Rollouts {
+		if !r.Differs {
+			same++
+			continue
+		}
+		p.Line("%s", p.Bold(r.Namespace+"/"+r.Name))
+		p.Line("  - %s", r.Before)
+		p.Line("  + %s", r.After)
+	}
+	p.Line("%s, %d unchanged", promotion.Count(len(answer.Rollouts), "Rollout"), same)
+}
