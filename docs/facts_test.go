@@ -31,7 +31,7 @@ var readers = map[string][]string{
 	"it only keeps the command line from saying the same twice": {
 		"internal/cli/show.Measured", "internal/cli/verbs/check.sentence",
 	},
-	"it is a history entry of a client that says so nowhere else": {"internal/controller/rollout.markedSuccessful"},
+	"it is a history entry of a client that says so nowhere else": {"internal/rolloutstatus.markedSuccessful"},
 	"it is a history entry of a client that erases the facts": {
 		"internal/promotion.groundsOf", "internal/promotion.automaticGroundsOf",
 	},

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package rollout is the reconciler of Rollouts. Package gather reads what a decision
-// needs, and package promotion decides what a Rollout does next. This package records the
-// decision, carries it out and reports it.
+// needs, package promotion decides what a Rollout does next, and package rolloutstatus
+// derives the status from that. This package records it, carries it out and announces it.
 //
 // The files in reading order:
 //
@@ -23,11 +23,7 @@
 //	reports.go        what upstreams in other clusters say
 //	decide.go         the decision, and what is confirmed before it is taken
 //	authors.go        who wrote the texts next to a manual choice
-//	status.go         the status that follows from the decision
-//	conditions.go     its conditions
-//	ready.go          Ready, Reconciling and Stalled
-//	limit.go          its size
-//	record.go         the only write of it
+//	record.go         the only write of the status
 //	unwritable.go     a status that the API server does not store
 //	events.go         the transitions that are announced once they are stored
 //	notifications.go  the same as Flux events
@@ -64,6 +60,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -195,7 +192,7 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 	elsewhere{r.Reports}.follow(&snapshot, decision)
 
 	// 3. Report: the status that follows from the decision.
-	status, err := statusAfter(snapshot.Input, decision)
+	status, err := rolloutstatus.After(snapshot.Input, decision)
 	if err != nil {
 		return ctrl.Result{}, err
 	}

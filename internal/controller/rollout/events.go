@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -126,7 +127,7 @@ func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisio
 		return []transition{ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)}
 	case promotion.FailBake:
 		in.Rollout = rollout
-		failed := ofEntry(rollout, d.Reason, failure(in, d.Message))
+		failed := ofEntry(rollout, d.Reason, rolloutstatus.Failure(in, d.Message))
 		failed.eventType = corev1.EventTypeWarning
 		return []transition{failed}
 	case promotion.Nothing, promotion.Wait:
@@ -228,7 +229,7 @@ func holdsIn(c *metav1.Condition, d promotion.Decision) []promotion.Hold {
 	if c.Type != v1alpha1.GatesPassingCondition || c.Status != metav1.ConditionFalse || len(considered) == 0 {
 		return nil
 	}
-	return gateHolds(considered[0])
+	return rolloutstatus.GateHolds(considered[0])
 }
 
 // newsOf reports whether a condition is worth an event, and by which type of Kubernetes

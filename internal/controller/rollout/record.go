@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -50,5 +51,5 @@ func worthWriting(before, after *v1alpha1.RolloutStatus, urgent bool) bool {
 	if urgent || len(after.History) == 0 || after.History[0].State() != v1alpha1.BakeDeploying {
 		return true
 	}
-	return !equality.Semantic.DeepEqual(withoutProgress(before), withoutProgress(after))
+	return !equality.Semantic.DeepEqual(rolloutstatus.WithoutProgress(before), rolloutstatus.WithoutProgress(after))
 }

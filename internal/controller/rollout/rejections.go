@@ -3,9 +3,7 @@
 package rollout
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -108,7 +107,7 @@ func (r *Reconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rol
 	if len(rejected) == 0 {
 		return nil
 	}
-	after, changed, err := r.record(ctx, rollout, statusWithRejections(rollout, s.Input, d, rejected), d.Overdue)
+	after, changed, err := r.record(ctx, rollout, rolloutstatus.WithRejected(rollout, s.Input, d, rejectedTargets(rejected)), d.Overdue)
 	if changed {
 		in := s.Input
 		in.Rollout = rollout // as stored earlier in this pass
@@ -117,40 +116,11 @@ func (r *Reconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rol
 	return err
 }
 
-func statusWithRejections(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, rejected []rejection) *v1alpha1.RolloutStatus {
-	next := rollout.DeepCopy()
-	all, restApplied := int32(len(next.Status.Targets))+next.Status.UnlistedTargets(), int32(0)
-	if next.Status.Unlisted != nil {
-		restApplied = next.Status.Unlisted.AppliedTargets
+func rejectedTargets(rejected []rejection) []rolloutstatus.Rejected {
+	all := make([]rolloutstatus.Rejected, 0, len(rejected))
+	for _, r := range rejected {
+		object := r.target.Object()
+		all = append(all, rolloutstatus.Rejected{Kind: r.target.Kind(), Namespace: object.GetNamespace(), Name: object.GetName(), Message: r.Error()})
 	}
-	for _, rejection := range rejected {
-		setRejected(&next.Status, rejection)
-	}
-	rep := report{Input: in, decision: d, status: &next.Status}
-	rep.Rollout = next
-	decided := promotion.Decide(rep.Input)
-	rep.verdicts, rep.rollback = decided.Candidates, decided.Rollback
-	setTargetsApplied(rep)
-	setReady(rep)
-	keepTargets(&next.Status, all, countApplied(next.Status.Targets)+restApplied)
-	return &next.Status
-}
-
-// setRejected shows a refusal at its target, even if the size limit of the status has left
-// the target out.
-func setRejected(s *v1alpha1.RolloutStatus, r rejection) {
-	object := r.target.Object()
-	wanted := v1alpha1.TargetStatus{
-		Kind: r.target.Kind(), Namespace: object.GetNamespace(), Name: object.GetName(),
-		Version: s.History[0].Version.Tag, State: v1alpha1.TargetFailed, Reason: v1alpha1.TargetRejected, Message: truncate.Message(r.Error()),
-	}
-	i, listed := slices.BinarySearchFunc(s.Targets, wanted, func(a, b v1alpha1.TargetStatus) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	if listed {
-		wanted.Version = s.Targets[i].Version
-		s.Targets[i] = wanted
-		return
-	}
-	s.Targets = slices.Insert(s.Targets, i, wanted)
+	return all
 }

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -209,39 +208,6 @@ const (
 	noWayBack = "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	wayBack   = "; roll back with spec.wantedVersion, or annotate with retry or unblock-failed"
 )
-
-// TestReadyInEachState also covers entries from older versions of the controller
-// and from other clients.
-func TestReadyInEachState(t *testing.T) {
-	for name, tt := range map[string]struct {
-		entry *fixture.EntryBuilder
-		want  condition
-	}{
-		"no state":            {fixture.MakeEntry("1.0.0"), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"one of old":          {fixture.MakeEntry("1.0.0").State("Pending"), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"one that is unknown": {fixture.MakeEntry("1.0.0").State("Paused").Because("by X"), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: by X"}},
-		"Succeeded":           {fixture.MakeEntry("1.0.0").Succeeded(), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"Succeeded, and why":  {fixture.MakeEntry("1.0.0").Succeeded().Because("fine"), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: fine"}},
-		"Cancelled":           {fixture.MakeEntry("1.0.0").Cancelled(), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"Deploying":           {fixture.MakeEntry("1.0.0").Deploying(), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"Deploying, and why":  {fixture.MakeEntry("1.0.0").Deploying().Because("wait"), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: wait"}},
-		"retried":             {fixture.MakeEntry("1.0.0").Deploying().Retried(fixture.Noon), condition{metav1.ConditionTrue, v1alpha1.BakeTimeRetryingReason, "1.0.0"}},
-		"InProgress":          {fixture.MakeEntry("1.0.0").Baking(fixture.Noon), condition{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
-		"Failed":              {fixture.MakeEntry("1.0.0").Failed(), condition{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0; " + noWayBack}},
-		"Failed, and why":     {fixture.MakeEntry("1.0.0").Failed().Because("ill"), condition{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0: ill; " + noWayBack}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			rollout := fixture.MakeRollout("shop").BakeTime(time.Hour).SelectAllChecks().Ledger("1.0.0").History(tt.entry).Obj()
-			in := promotion.Input{Now: fixture.Noon, Rollout: rollout, Policy: promotion.Policy{Name: "shop", Latest: &rollout.Status.AvailableReleases[0]},
-				Health: promotion.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Obj()}}}
-			status, err := statusAfter(in, promotion.Decide(in))
-			g := NewWithT(t)
-			g.Expect(err).NotTo(HaveOccurred())
-			ready := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
-			g.Expect(condition{ready.Status, ready.Reason, ready.Message}).To(Equal(tt.want))
-		})
-	}
-}
 
 func TestFailedBakeSaysHowToGoOn(t *testing.T) {
 	s := open(t, shopWith(baked(), "1.0.0", fixture.MakeHealthCheck("smoke").Obj())...)

@@ -3,6 +3,7 @@
 package rollout
 
 import (
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -75,7 +76,7 @@ func TestStrangeTextsAreRejectedInAFewWordsAndRecover(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 			s.deploy("shop")
-			for i, text := range strange {
+			for i, text := range fixture.Strange {
 				if text == "" || text == "plain" && way == "a pin" {
 					continue
 				}
@@ -117,7 +118,7 @@ func (s *testEnv) asks(key, value string) {
 func TestStrangeTextsInAHistoryAreKeptShort(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.deploy("shop")
-	for i, text := range strange {
+	for i, text := range fixture.Strange {
 		s.asks(v1alpha1.DeployMessageAnnotation, text)
 		s.pinTo(fmt.Sprintf("2.%d.0", i))
 		s.deploy("shop")
@@ -139,4 +140,10 @@ func TestStrangeTextsInAHistoryAreKeptShort(t *testing.T) {
 		s.Expect(s.Wire.Writes()).To(BeEmpty())
 		s.asks(v1alpha1.ReconcileRequestAnnotation, "")
 	}
+}
+
+func checkSize(g Gomega, status *v1alpha1.RolloutStatus) {
+	wire, err := json.Marshal(status)
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(wire)).To(BeNumerically("<=", fixture.StatusLimit))
 }

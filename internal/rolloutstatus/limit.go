@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+package rolloutstatus
 
 import (
 	"slices"
@@ -27,11 +27,11 @@ const longestHold = 512
 
 // fitToLimits removes items from the lists that exceed their size limit, and counts
 // them. The conditions still cover all items.
-func fitToLimits(r report) {
-	s, all := r.status, v1alpha1.UnlistedCounts{}
-	s.ReleaseCandidates, all.ReleaseCandidates = fitCandidates(r, s.ReleaseCandidates)
-	s.GatedReleaseCandidates, all.GatedReleaseCandidates = truncate.Items(s.GatedReleaseCandidates, gatedLimit, r.goesNext())
-	s.Gates, all.Gates = truncate.Items(s.Gates, gatesLimit, r.blocks())
+func fitToLimits(b basis) {
+	s, all := b.status, v1alpha1.UnlistedCounts{}
+	s.ReleaseCandidates, all.ReleaseCandidates = fitCandidates(b, s.ReleaseCandidates)
+	s.GatedReleaseCandidates, all.GatedReleaseCandidates = truncate.Items(s.GatedReleaseCandidates, gatedLimit, b.goesNext())
+	s.Gates, all.Gates = truncate.Items(s.Gates, gatesLimit, b.blocks())
 	s.Unlisted = nil
 	if all != (v1alpha1.UnlistedCounts{}) {
 		s.Unlisted = &all
@@ -66,15 +66,15 @@ func countApplied(targets []v1alpha1.TargetStatus) int32 {
 
 // fitCandidates returns the newest candidates and the one that goes next, with
 // their holds as far as the size limit allows.
-func fitCandidates(r report, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1.ReleaseCandidate, int32) {
-	next, left := r.goesNext(), candidatesLimit/2
+func fitCandidates(b basis, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1.ReleaseCandidate, int32) {
+	next, left := b.goesNext(), candidatesLimit/2
 	for i := range candidates {
 		goes := next(candidates[i].VersionInfo)
 		if i >= promotion.MostExplained && !goes {
 			continue
 		}
 		explained := candidates[i]
-		explained.Holds = holdsOf(r.verdicts[i])
+		explained.Holds = holdsOf(b.verdicts[i])
 		if size := truncate.ItemSize(explained); goes || size <= left {
 			candidates[i], left = explained, left-size
 		}
@@ -96,8 +96,8 @@ func holdsOf(v promotion.Verdict) []v1alpha1.CandidateHold {
 
 // goesNext returns a function that recognises the candidate that would be promoted first.
 // The others must not overtake it.
-func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
-	considered := promotion.Considered(r.verdicts)
+func (b basis) goesNext() func(v1alpha1.VersionInfo) bool {
+	considered := promotion.Considered(b.verdicts)
 	next := slices.IndexFunc(considered, promotion.Verdict.Eligible)
 	if next < 0 {
 		next = slices.IndexFunc(considered, letThrough)
@@ -108,8 +108,8 @@ func (r report) goesNext() func(v1alpha1.VersionInfo) bool {
 }
 
 // blocks returns a function that recognises the gates that block the next promotion.
-func (r report) blocks() func(v1alpha1.RolloutGateStatusSummary) bool {
-	considered := promotion.Considered(r.verdicts)
+func (b basis) blocks() func(v1alpha1.RolloutGateStatusSummary) bool {
+	considered := promotion.Considered(b.verdicts)
 	return func(gate v1alpha1.RolloutGateStatusSummary) bool {
 		switch {
 		case gate.Passing != nil && !*gate.Passing:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+package rolloutstatus
 
 import (
 	"encoding/json"
@@ -18,16 +18,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-// statusLimit is the size limit of a status in JSON.
-const statusLimit = 200 << 10
-
-// strange contains texts that users may write, some of them very long.
-var strange = []string{
-	"", "plain", strings.Repeat("x", 250<<10), strings.Repeat("\x00", 4000), strings.Repeat("<&>", 3000),
-	strings.Repeat("\U0001F600", 3000), strings.Repeat("é", 3000), "\u202edesrever\u2066", "\x1b[31mred\x1b[0m",
-	"%s %d %!v(MISSING)", "${VAR:-x} $(id) {{ .Values }}", `"},{"tag":"9.9.9"`, "../../etc/passwd", "line\nbreak\r\n\ttab",
-}
-
 // TestStatusStaysWithinItsLimitWhateverItIsMadeOf: the status becomes stable, and what
 // exceeds its size limit changes no choice.
 func TestStatusStaysWithinItsLimitWhateverItIsMadeOf(t *testing.T) {
@@ -36,7 +26,7 @@ func TestStatusStaysWithinItsLimitWhateverItIsMadeOf(t *testing.T) {
 			g := NewWithT(t)
 			in := flood(rand.New(rand.NewPCG(seed, 10)))
 			wanted := promotion.Decide(in)
-			after, err := statusAfter(in, wanted)
+			after, err := After(in, wanted)
 			g.Expect(err).NotTo(HaveOccurred())
 			checkSize(g, after)
 			if wanted.Action.Promotes() {
@@ -46,7 +36,7 @@ func TestStatusStaysWithinItsLimitWhateverItIsMadeOf(t *testing.T) {
 				g.Expect(pass).To(BeNumerically("<", 6), "something changes in every pass")
 				in.Rollout.Status = *after
 				d := promotion.Decide(in)
-				after, err = statusAfter(in, d)
+				after, err = After(in, d)
 				g.Expect(err).NotTo(HaveOccurred())
 				checkSize(g, after)
 				if calm := d.Action == promotion.Nothing || d.Action == promotion.Wait; calm && equality.Semantic.DeepEqual(after, &in.Rollout.Status) {
@@ -65,7 +55,7 @@ func TestStatusStaysWithinItsLimitWhateverItIsMadeOf(t *testing.T) {
 func checkSize(g Gomega, status *v1alpha1.RolloutStatus) {
 	wire, err := json.Marshal(status)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(len(wire)).To(BeNumerically("<=", statusLimit))
+	g.Expect(len(wire)).To(BeNumerically("<=", fixture.StatusLimit))
 }
 
 func known(ledger []v1alpha1.VersionInfo, tag string) bool { return promotion.TagsOf(ledger)[tag] }
@@ -73,7 +63,7 @@ func known(ledger []v1alpha1.VersionInfo, tag string) bool { return promotion.Ta
 // flood returns as much of everything as users may create.
 func flood(random *rand.Rand) promotion.Input {
 	pick := func(n int) int { return random.IntN(n) }
-	say := func() string { return strange[pick(len(strange))] }
+	say := func() string { return fixture.Strange[pick(len(fixture.Strange))] }
 	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"})
 	if err != nil {
 		panic(err)
@@ -191,7 +181,7 @@ func TestTargetBeyondTheLimitStaysApplied(t *testing.T) {
 			}}
 			in := promotion.Input{Now: fixture.Noon, Rollout: rollout}
 			in.Targets.All = []promotion.Target{target("a", v1alpha1.TargetFailed), target("b", v1alpha1.TargetPending)}
-			status, err := statusAfter(in, promotion.Decision{})
+			status, err := After(in, promotion.Decision{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status.Targets[1].State).To(Equal(tt.want))
 		})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+package rolloutstatus
 
 import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -31,17 +31,17 @@ func beforeFirstRelease(in promotion.Input) (reason, message string) {
 }
 
 // waitForFirstRelease waits for the first promotion. What runs without one comes first.
-func (r report) waitForFirstRelease() {
-	reason, next := v1alpha1.NoReleasesReason, r.noReleases()
-	if considered := promotion.Considered(r.verdicts); len(considered) > 0 {
-		holds := promotion.FirstHolds(r.Input, considered[0].Release)
+func (b basis) waitForFirstRelease() {
+	reason, next := v1alpha1.NoReleasesReason, b.noReleases()
+	if considered := promotion.Considered(b.verdicts); len(considered) > 0 {
+		holds := promotion.FirstHolds(b.Input, considered[0].Release)
 		next = waiting(promotion.Verdict{Release: considered[0].Release, Holds: holds})
 		if len(holds) > 0 {
 			reason = holds[0].Reason
 		}
 	}
-	if runs := promotion.NotPromotedProblem(r.Input); runs != nil {
+	if runs := promotion.NotPromotedProblem(b.Input); runs != nil {
 		reason, next = runs.Reason, runs.Message+"; "+next
 	}
-	r.wait(metav1.ConditionFalse, reason, next)
+	b.wait(metav1.ConditionFalse, reason, next)
 }

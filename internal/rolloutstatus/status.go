@@ -1,6 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package rollout
+// Package rolloutstatus is the status of a Rollout that follows from a decision. It is
+// pure: what is stored, announced and shown all comes from it.
+//
+// The files in reading order:
+//
+//	status.go      the status after a decision
+//	rejected.go    the same after writes to targets that the API server has rejected
+//	conditions.go  its conditions
+//	ready.go       Ready, Reconciling and Stalled
+//	unpromoted.go  what is said before the first promotion
+//	limit.go       its size
+package rolloutstatus
 
 import (
 	"maps"
@@ -10,9 +21,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// report is the basis of the conditions: the state after the decision was recorded, and
+// basis is what the conditions depend on: the state after the decision was recorded, and
 // what was gathered for it.
-type report struct {
+type basis struct {
 	promotion.Input                     // its Rollout has the recorded history
 	decision        promotion.Decision  // the decision that was taken
 	verdicts        []promotion.Verdict // of the candidates after the decision
@@ -20,9 +31,8 @@ type report struct {
 	status          *v1alpha1.RolloutStatus
 }
 
-// statusAfter returns the complete status after the decision. It is a pure function: what
-// is stored, announced and shown all comes from it.
-func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutStatus, error) {
+// After returns the complete status after the decision.
+func After(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutStatus, error) {
 	history, err := promotion.Record(in, d)
 	if err != nil {
 		return nil, err
@@ -34,18 +44,18 @@ func statusAfter(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutSta
 	promotion.ResolveMetadata(in, status)
 	status.ObservedGeneration = rollout.Generation
 	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
-	rep := report{Input: in, decision: d, verdicts: d.Candidates, rollback: d.Rollback, status: status}
-	rep.Rollout = rollout
+	b := basis{Input: in, decision: d, verdicts: d.Candidates, rollback: d.Rollback, status: status}
+	b.Rollout = rollout
 	rollout.Annotations = without(rollout.Annotations, d.Consumed)
 	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
-		next := promotion.Decide(rep.Input)
-		rep.verdicts, rep.rollback = next.Candidates, next.Rollback
+		next := promotion.Decide(b.Input)
+		b.verdicts, b.rollback = next.Candidates, next.Rollback
 	}
-	setCandidates(rep)
-	setTargets(rep, in)
-	setRegistryMetadata(rep)
-	setConditions(rep)
-	fitToLimits(rep)
+	setCandidates(b)
+	setTargets(b, in)
+	setRegistryMetadata(b)
+	setConditions(b)
+	fitToLimits(b)
 	return status, nil
 }
 
@@ -59,15 +69,15 @@ func without(annotations map[string]string, keys []string) map[string]string {
 
 // setCandidates publishes the candidates, and separately those that the gates let through
 // and that did not fail before.
-func setCandidates(r report) {
-	r.status.ReleaseCandidates, r.status.GatedReleaseCandidates = nil, nil
-	for _, verdict := range r.verdicts {
-		r.status.ReleaseCandidates = append(r.status.ReleaseCandidates, v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release})
+func setCandidates(b basis) {
+	b.status.ReleaseCandidates, b.status.GatedReleaseCandidates = nil, nil
+	for _, verdict := range b.verdicts {
+		b.status.ReleaseCandidates = append(b.status.ReleaseCandidates, v1alpha1.ReleaseCandidate{VersionInfo: verdict.Release})
 		if letThrough(verdict) {
-			r.status.GatedReleaseCandidates = append(r.status.GatedReleaseCandidates, verdict.Release)
+			b.status.GatedReleaseCandidates = append(b.status.GatedReleaseCandidates, verdict.Release)
 		}
 	}
-	r.status.Gates = promotion.Summaries(r.Input, r.verdicts)
+	b.status.Gates = promotion.Summaries(b.Input, b.verdicts)
 }
 
 func letThrough(v promotion.Verdict) bool {
@@ -76,35 +86,35 @@ func letThrough(v promotion.Verdict) bool {
 
 // setTargets shows the state of each target for the version of the newest entry, and before
 // there is one, what runs that nobody promoted.
-func setTargets(r report, in promotion.Input) {
-	before, restApplied := r.status.Targets, r.restWasApplied()
-	r.status.Targets = nil
-	current := r.Rollout.Current()
+func setTargets(b basis, in promotion.Input) {
+	before, restApplied := b.status.Targets, b.restWasApplied()
+	b.status.Targets = nil
+	current := b.Rollout.Current()
 	if current == nil {
-		r.status.Targets = notPromoted(r.Input)
+		b.status.Targets = notPromoted(b.Input)
 		return
 	}
-	for _, seen := range r.Targets.All {
+	for _, seen := range b.Targets.All {
 		next := v1alpha1.TargetStatus{
 			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name,
 			Version: current.Version.Tag, State: seen.State, Reason: seen.Reason, Message: truncate.Message(seen.Message),
 		}
-		if r.decision.Action.Promotes() {
+		if b.decision.Action.Promotes() {
 			next = unproven(seen, next)
 		} else {
 			next = settle(before, seen, withoutNews(before, seen, next), restApplied)
 		}
-		next.Digest = in.DigestToStore(seen, r.decision.Outcome)
-		r.status.Targets = append(r.status.Targets, next)
+		next.Digest = in.DigestToStore(seen, b.decision.Outcome)
+		b.status.Targets = append(b.status.Targets, next)
 	}
 }
 
 // setRegistryMetadata shows to who looks at the cluster from outside what a rollback cannot
 // know here.
-func setRegistryMetadata(r report) {
-	r.status.RegistryMetadata = ""
-	if r.MetadataOff && r.Rollout.Spec.Rollback != nil {
-		r.status.RegistryMetadata = v1alpha1.RegistryMetadataDisabled
+func setRegistryMetadata(b basis) {
+	b.status.RegistryMetadata = ""
+	if b.MetadataOff && b.Rollout.Spec.Rollback != nil {
+		b.status.RegistryMetadata = v1alpha1.RegistryMetadataDisabled
 	}
 }
 
@@ -157,14 +167,14 @@ func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1
 
 // restWasApplied reports whether the stored status does not list some targets, and all of
 // these are applied.
-func (r report) restWasApplied() bool {
-	rest := r.status.Unlisted
-	return rest != nil && rest.Targets > 0 && rest.AppliedTargets == rest.Targets && !r.decision.Action.Promotes()
+func (b basis) restWasApplied() bool {
+	rest := b.status.Unlisted
+	return rest != nil && rest.Targets > 0 && rest.AppliedTargets == rest.Targets && !b.decision.Action.Promotes()
 }
 
-// withoutProgress returns the status as if no target had applied the version and no
+// WithoutProgress returns the status as if no target had applied the version and no
 // registry had answered.
-func withoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
+func WithoutProgress(status *v1alpha1.RolloutStatus) *v1alpha1.RolloutStatus {
 	plain := status.DeepCopy()
 	withoutMetadata(plain)
 	if len(plain.History) > 0 {

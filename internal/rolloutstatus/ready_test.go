@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rolloutstatus
+
+import (
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// ready is the Ready condition.
+type ready struct {
+	Status          metav1.ConditionStatus
+	Reason, Message string
+}
+
+// wayOut is the end of the message of a failed bake.
+const wayOut = "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
+
+// TestReadyInEachState also covers entries from older versions of the controller
+// and from other clients.
+func TestReadyInEachState(t *testing.T) {
+	for name, tt := range map[string]struct {
+		entry *fixture.EntryBuilder
+		want  ready
+	}{
+		"no state":            {fixture.MakeEntry("1.0.0"), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
+		"one of old":          {fixture.MakeEntry("1.0.0").State("Pending"), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
+		"one that is unknown": {fixture.MakeEntry("1.0.0").State("Paused").Because("by X"), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: by X"}},
+		"Succeeded":           {fixture.MakeEntry("1.0.0").Succeeded(), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
+		"Succeeded, and why":  {fixture.MakeEntry("1.0.0").Succeeded().Because("fine"), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: fine"}},
+		"Cancelled":           {fixture.MakeEntry("1.0.0").Cancelled(), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
+		"Deploying":           {fixture.MakeEntry("1.0.0").Deploying(), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
+		"Deploying, and why":  {fixture.MakeEntry("1.0.0").Deploying().Because("wait"), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0: wait"}},
+		"retried":             {fixture.MakeEntry("1.0.0").Deploying().Retried(fixture.Noon), ready{metav1.ConditionTrue, v1alpha1.BakeTimeRetryingReason, "1.0.0"}},
+		"InProgress":          {fixture.MakeEntry("1.0.0").Baking(fixture.Noon), ready{metav1.ConditionTrue, v1alpha1.RolloutSucceededReason, "1.0.0"}},
+		"Failed":              {fixture.MakeEntry("1.0.0").Failed(), ready{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0; " + wayOut}},
+		"Failed, and why":     {fixture.MakeEntry("1.0.0").Failed().Because("ill"), ready{metav1.ConditionFalse, v1alpha1.BakeTimeFailedReason, "1.0.0: ill; " + wayOut}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rollout := fixture.MakeRollout("shop").BakeTime(time.Hour).SelectAllChecks().Ledger("1.0.0").History(tt.entry).Obj()
+			in := promotion.Input{Now: fixture.Noon, Rollout: rollout, Policy: promotion.Policy{Name: "shop", Latest: &rollout.Status.AvailableReleases[0]},
+				Health: promotion.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Obj()}}}
+			status, err := After(in, promotion.Decide(in))
+			g := NewWithT(t)
+			g.Expect(err).NotTo(HaveOccurred())
+			is := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
+			g.Expect(ready{is.Status, is.Reason, is.Message}).To(Equal(tt.want))
+		})
+	}
+}
