@@ -47,7 +47,7 @@ func (w wiring) watchEnvironments(ctx context.Context, rollouts *rollout.Reconci
 	}
 	if !w.starts[environmentController] { // it adds the indexes otherwise
 		if err := gather.IndexEnvironments(ctx, w.GetFieldIndexer()); err != nil {
-			return err //nolint:wrapcheck // it says what it is about
+			return err
 		}
 	}
 	return rollouts.WatchEnvironments()
@@ -56,11 +56,11 @@ func (w wiring) watchEnvironments(ctx context.Context, rollouts *rollout.Reconci
 // registerEnvironments adds the controller that records what environments have proven.
 func (w wiring) registerEnvironments(ctx context.Context) error {
 	if err := gather.IndexEnvironments(ctx, w.GetFieldIndexer()); err != nil {
-		return err //nolint:wrapcheck // it says what it is about
+		return err
 	}
 	if !w.starts[rolloutController] { // it adds the index otherwise
 		if err := gather.IndexSelections(ctx, w.GetFieldIndexer()); err != nil {
-			return err //nolint:wrapcheck // it says what it is about
+			return err
 		}
 	}
 	reconciler := &environment.Reconciler{

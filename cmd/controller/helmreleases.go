@@ -85,7 +85,7 @@ func (w wiring) watchHelmReleases(ctx context.Context, by helmWatcher) error {
 	}
 	switch plan {
 	case helmWatch:
-		return by.WatchHelmReleases(ctx) //nolint:wrapcheck // it says what it is about
+		return by.WatchHelmReleases(ctx)
 	case helmAwait:
 		return w.awaitHelm(by)
 	case helmLeave:

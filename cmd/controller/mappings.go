@@ -21,7 +21,7 @@ type mappings struct {
 // version.
 func (m *mappings) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
 	if len(versions) != 1 {
-		return m.RESTMapper.RESTMapping(kind, versions...) //nolint:wrapcheck // callers expect the mapper's own errors
+		return m.RESTMapper.RESTMapping(kind, versions...)
 	}
 	of := kind.WithVersion(versions[0])
 	if known, ok := m.known.Load(of); ok {
@@ -31,5 +31,5 @@ func (m *mappings) RESTMapping(kind schema.GroupKind, versions ...string) (*meta
 	if err == nil {
 		m.known.Store(of, found)
 	}
-	return found, err //nolint:wrapcheck // likewise
+	return found, err
 }

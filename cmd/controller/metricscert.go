@@ -60,5 +60,5 @@ func (w wiring) registerMetricsCertificate() error {
 		return err
 	}
 	m.kept.Store(rotator)
-	return w.Add(rotator) //nolint:wrapcheck // it says what it is about
+	return w.Add(rotator)
 }

@@ -82,7 +82,7 @@ func (w wiring) registerUnread() error {
 	if err := runtimemetrics.Registry.Register(metrics.Unreadable(w.unread.Count)); err != nil {
 		return fmt.Errorf("count objects that cannot be read: %w", err)
 	}
-	return w.Add(w.unread) //nolint:wrapcheck // it says what it is about
+	return w.Add(w.unread)
 }
 
 // registerReleases adds the controllers that promote releases.

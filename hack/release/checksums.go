@@ -31,5 +31,5 @@ func writeChecksums(folder string) error {
 		}
 		fmt.Fprintf(&text, "%x  %s\n", sha256.Sum256(content), entry.Name())
 	}
-	return os.WriteFile(filepath.Join(folder, checksums), text.Bytes(), 0o644) //nolint:gosec // a release is for everybody
+	return os.WriteFile(filepath.Join(folder, checksums), text.Bytes(), 0o644)
 }

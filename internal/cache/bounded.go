@@ -15,7 +15,7 @@ func Bounded(keep toolscache.TransformFunc) toolscache.TransformFunc {
 	return func(o any) (any, error) {
 		kept, err := keep(o)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it says what it is about
+			return nil, err
 		}
 		if kept, ok := kept.(client.Object); ok {
 			t.packBounded(kept)

@@ -81,7 +81,7 @@ func (b *budget) count(o client.Object, size int, cut bool) bool {
 		}
 	}
 	if size > uncounted {
-		of.total, of.sizes[id] = of.total+size, int32(size) //nolint:gosec // no object has gigabytes
+		of.total, of.sizes[id] = of.total+size, int32(size)
 	}
 	return true
 }

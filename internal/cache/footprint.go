@@ -16,7 +16,7 @@ func structure(v reflect.Value) int {
 		if v.IsNil() {
 			return 0
 		}
-		return int(v.Type().Elem().Size()) + structure(v.Elem()) //nolint:gosec // sizes of types are small
+		return int(v.Type().Elem().Size()) + structure(v.Elem())
 	case reflect.Struct:
 		total := 0
 		for i := range v.NumField() {
@@ -34,7 +34,7 @@ func structure(v reflect.Value) int {
 
 func structureOfList(list reflect.Value) int {
 	element := list.Type().Elem()
-	total := list.Len() * int(element.Size()) //nolint:gosec // sizes of types are small
+	total := list.Len() * int(element.Size())
 	if isFlat(element) {
 		return total
 	}

@@ -89,5 +89,5 @@ func (r *relister) WatchWithContext(ctx context.Context, options metav1.ListOpti
 	if err == nil {
 		r.watch = opened
 	}
-	return opened, err //nolint:wrapcheck // informers ask what error it is
+	return opened, err
 }

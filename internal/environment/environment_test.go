@@ -498,7 +498,7 @@ func TestRecordHasALimit(t *testing.T) {
 // healthy for longer than it was.
 func TestRecordNeverSaysThatAReleaseWasHealthyForLonger(t *testing.T) {
 	for seed := range uint64(300) {
-		rng := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // a simulation
+		rng := rand.New(rand.NewPCG(seed, 7))
 		w, now := watch(entry("1.0.0").Baking(noon)), noon
 		healthy := now // since when the current release is healthy without interruption
 		for range 40 {

@@ -190,7 +190,7 @@ func ofOwner(ctx context.Context, c client.Reader, namespace string, owner *meta
 	rollout := &v1alpha1.Rollout{}
 	err := c.Get(ctx, types.NamespacedName{Namespace: namespace, Name: owner.Name}, rollout, client.UnsafeDisableDeepCopy)
 	if err != nil || rollout.UID != owner.UID {
-		return nil, client.IgnoreNotFound(err) //nolint:wrapcheck // the caller says what it looked for
+		return nil, client.IgnoreNotFound(err)
 	}
 	return []*v1alpha1.Rollout{rollout}, nil
 }

@@ -156,7 +156,7 @@ func (g Gatherer) gatherUnrecorded(ctx context.Context, s *Snapshot) error {
 			case apierrors.IsNotFound(err):
 				continue
 			case err != nil:
-				return err //nolint:wrapcheck // it names the target
+				return err
 			}
 			t = live
 		}

@@ -55,7 +55,7 @@ func (g Gatherer) cached(ctx context.Context, namespace string, list client.Obje
 		seen[o.(client.Object).GetUID()] = true
 		return nil
 	})
-	return seen, err //nolint:wrapcheck // it is a list of a known type
+	return seen, err
 }
 
 // unseen returns an object of a kind that exists and was not seen.

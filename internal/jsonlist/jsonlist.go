@@ -51,19 +51,19 @@ func (r *reader) member(do func(json.RawMessage) error) error {
 	name, err := r.decoder.Token()
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // Each says what was read
+		return err
 	case name == "metadata":
-		return r.decoder.Decode(&r.metadata) //nolint:wrapcheck // likewise
+		return r.decoder.Decode(&r.metadata)
 	case name == "items":
 		return r.items(do)
 	}
-	return r.decoder.Decode(new(json.RawMessage)) //nolint:wrapcheck // likewise
+	return r.decoder.Decode(new(json.RawMessage))
 }
 
 func (r *reader) items(do func(json.RawMessage) error) error {
 	switch token, err := r.decoder.Token(); {
 	case err != nil:
-		return err //nolint:wrapcheck // Each says what was read
+		return err
 	case token == nil: // an empty list of metadata
 		return nil
 	case token != json.Delim('['):
@@ -72,7 +72,7 @@ func (r *reader) items(do func(json.RawMessage) error) error {
 	var item json.RawMessage
 	for r.decoder.More() {
 		if err := r.decoder.Decode(&item); err != nil {
-			return err //nolint:wrapcheck // Each says what was read
+			return err
 		}
 		if err := do(item); err != nil {
 			return err
@@ -92,13 +92,13 @@ func (r *reader) items(do func(json.RawMessage) error) error {
 func (r *reader) renew() error {
 	ahead, err := io.ReadAll(r.decoder.Buffered())
 	if err != nil {
-		return err //nolint:wrapcheck // Each says what was read
+		return err
 	}
 	r.from = io.MultiReader(strings.NewReader(`{"items":[0`), bytes.NewReader(ahead), r.from)
 	r.decoder = json.NewDecoder(r.from)
 	for range 4 {
 		if _, err := r.decoder.Token(); err != nil {
-			return err //nolint:wrapcheck // likewise
+			return err
 		}
 	}
 	return nil
@@ -107,7 +107,7 @@ func (r *reader) renew() error {
 func (r *reader) expect(delimiter json.Delim) error {
 	token, err := r.decoder.Token()
 	if err != nil {
-		return err //nolint:wrapcheck // Each says what was read
+		return err
 	}
 	if token != delimiter {
 		return errNoList

@@ -54,7 +54,7 @@ func (k *Kinds) Mapping(ctx context.Context, mapper meta.RESTMapper, kind schema
 		mapping, err = mapper.RESTMapping(kind.GroupKind())
 	}
 	k.answered(kind.GroupKind(), err, now)
-	return mapping, err //nolint:wrapcheck // callers ask what error it is
+	return mapping, err
 }
 
 // knows reports whether the API server is known to serve a kind.

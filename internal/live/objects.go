@@ -66,7 +66,7 @@ func (o *Objects) Get(ctx context.Context, kind *meta.RESTMapping, key types.Nam
 func (o *Objects) get(ctx context.Context, request *rest.Request, kind *meta.RESTMapping, do func(json.RawMessage) error) error {
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return err //nolint:wrapcheck // callers ask what error it is
+		return err
 	}
 	defer func() { _ = body.Close() }()
 	turns := &turns{ctx: ctx, body: body, turn: o.turn}
@@ -100,7 +100,7 @@ func (o *Objects) Select(ctx context.Context, kind *meta.RESTMapping, namespace 
 func (o *Objects) list(ctx context.Context, request *rest.Request, kind *meta.RESTMapping, do func(json.RawMessage) error) (metav1.ListMeta, error) {
 	body, err := request.Stream(ctx)
 	if err != nil {
-		return metav1.ListMeta{}, err //nolint:wrapcheck // callers ask what error it is
+		return metav1.ListMeta{}, err
 	}
 	defer func() { _ = body.Close() }()
 	turns := &turns{ctx: ctx, body: body, turn: o.turn}
@@ -137,7 +137,7 @@ func (t *turns) Read(into []byte) (int, error) {
 	}
 	n, err := t.body.Read(into[:min(len(into), atOnce)])
 	t.read += n
-	return n, err //nolint:wrapcheck // as a reader
+	return n, err
 }
 
 // end ends an object: what comes next has to wait for its own turn.

@@ -152,10 +152,10 @@ func isLeft(options []client.ListOption) bool {
 func (r *Reader) kindOf(o runtime.Object) (*meta.RESTMapping, error) {
 	kind, err := apiutil.GVKForObject(o, r.scheme)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what it is about
+		return nil, err
 	}
 	mapping, err := r.mapper.RESTMapping(schema.GroupKind{Group: kind.Group, Kind: strings.TrimSuffix(kind.Kind, "List")}, kind.Version)
-	return mapping, err //nolint:wrapcheck // callers ask what error it is
+	return mapping, err
 }
 
 // request asks for no more than the metadata if the object, or the list, has nothing else.
@@ -194,9 +194,9 @@ func (r *Reader) decode(raw json.RawMessage, into client.Object, also Also) erro
 
 func (r *Reader) transform(whole client.Object) (any, error) {
 	if keep, ok := r.keep[reflect.TypeOf(whole)]; ok {
-		return keep(whole) //nolint:wrapcheck // decode says what it is about
+		return keep(whole)
 	}
-	return r.usual(whole) //nolint:wrapcheck // likewise
+	return r.usual(whole)
 }
 
 // Also keeps more of an object than a Reader usually does. It is called with the whole

@@ -27,12 +27,12 @@ func Compile(expression string) (*regexp.Regexp, error) {
 	}
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what it is about
+		return nil, err
 	}
 	if instructions(parsed) > largest {
 		return nil, fmt.Errorf("it is too large: with its repetitions written out it may have %d steps", largest)
 	}
-	return regexp.Compile(expression) //nolint:wrapcheck // it says what it is about
+	return regexp.Compile(expression)
 }
 
 // Size estimates how many instructions an expression has after it is compiled. It returns

@@ -36,7 +36,7 @@ type bounded struct{ http.RoundTripper }
 func (b bounded) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.RoundTripper.RoundTrip(request)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is the transport's
+		return nil, err
 	}
 	body := &counted{ReadCloser: response.Body, bytes: mostOfImage, parts: partsOfImage}
 	if strings.HasSuffix(request.URL.Path, "/tags/list") {
@@ -66,7 +66,7 @@ func (c *counted) Read(p []byte) (int, error) {
 	case c.parts < 0:
 		return 0, fmt.Errorf("%w: it has too many elements", errTooLarge)
 	}
-	return n, err //nolint:wrapcheck // as the reader has it
+	return n, err
 }
 
 func (c *counted) count(b byte) {

@@ -57,7 +57,7 @@ func (a *reportAnswers) RoundTrip(request *http.Request) (*http.Response, error)
 	}
 	response, err := a.RoundTripper.RoundTrip(request)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is the transport's
+		return nil, err
 	}
 	if err := a.rejects(response); err != nil {
 		_ = response.Body.Close()

@@ -66,9 +66,9 @@ func noProxy(*http.Request) (*url.URL, error) { return nil, nil }
 func (c *connections) send(request *http.Request, without *http.Transport) (*http.Response, error) {
 	proxy, err := c.proxy(request)
 	if err != nil || proxy != nil {
-		return c.proxied.RoundTrip(request) //nolint:wrapcheck // it is the transport's
+		return c.proxied.RoundTrip(request)
 	}
-	return without.RoundTrip(request) //nolint:wrapcheck // it is the transport's
+	return without.RoundTrip(request)
 }
 
 func (c *connections) close() {

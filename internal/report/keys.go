@@ -79,7 +79,7 @@ func (k SigningKey) Sign(_ context.Context, data []byte) ([]byte, error) {
 		return ed25519.Sign(key, data), nil
 	case *ecdsa.PrivateKey:
 		sum := sha256.Sum256(data)
-		return key.Sign(nil, sum[:], crypto.SHA256) //nolint:wrapcheck // Sign says what was to be done
+		return key.Sign(nil, sum[:], crypto.SHA256)
 	default:
 		return nil, errors.New("there is no key")
 	}

@@ -86,7 +86,7 @@ func (r Report) payload() ([]byte, error) {
 	for {
 		text, err := json.Marshal(toStatement(r))
 		if err != nil || len(text) <= mostOfPayload || len(r.Releases) == 0 {
-			return text, err //nolint:wrapcheck // Sign says what was to be done
+			return text, err
 		}
 		r.Releases = r.Releases[:len(r.Releases)-1]
 	}

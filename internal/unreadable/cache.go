@@ -52,7 +52,7 @@ func (o *Objects) NewCache(config *rest.Config, options cache.Options) (cache.Ca
 		}
 		return informer
 	}
-	return cache.New(config, options) //nolint:wrapcheck // as the manager expects it
+	return cache.New(config, options)
 }
 
 // source provides the objects of the caches.
@@ -72,11 +72,11 @@ func (s source) of(example runtime.Object) (toolscache.ListerWatcher, error) {
 	}
 	kind, err := apiutil.GVKForObject(object, s.options.Scheme)
 	if err != nil || clientgoscheme.Scheme.Recognizes(kind) {
-		return nil, err //nolint:wrapcheck // it is reported nowhere
+		return nil, err
 	}
 	mapping, err := s.options.Mapper.RESTMapping(kind.GroupKind(), kind.Version)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is reported nowhere
+		return nil, err
 	}
 	codec := s.codec(kind)
 	api, err := s.api(kind, codec)
@@ -105,7 +105,7 @@ func (s source) api(kind schema.GroupVersionKind, codec lenient) (rest.Interface
 	config.GroupVersion, config.APIPath, config.ContentType = &version, "/apis", runtime.ContentTypeJSON
 	config.AcceptContentTypes = runtime.ContentTypeJSON
 	config.NegotiatedSerializer = codec
-	return rest.RESTClientForConfigAndClient(config, s.options.HTTPClient) //nolint:wrapcheck // it is reported nowhere
+	return rest.RESTClientForConfigAndClient(config, s.options.HTTPClient)
 }
 
 func (s source) namespace() string {
@@ -143,7 +143,7 @@ const mostAtOnce = 4 << 20
 func (r resource) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	body, err := r.request(options).Stream(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a reflector asks what error it is
+		return nil, err
 	}
 	defer func() { _ = body.Close() }()
 	list, err := r.read(body)
@@ -156,22 +156,22 @@ func (r resource) List(ctx context.Context, options metav1.ListOptions) (runtime
 func (r resource) read(body io.Reader) (runtime.Object, error) {
 	begin, err := io.ReadAll(io.LimitReader(body, mostAtOnce))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // List says what was read
+		return nil, err
 	}
 	list, err := r.scheme.New(r.list)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // likewise
+		return nil, err
 	}
 	if len(begin) == mostAtOnce {
 		return list, r.decoder.each(io.MultiReader(bytes.NewReader(begin), body), list, r.transform)
 	}
 	_, _, err = r.decoder.Decode(begin, &r.list, list)
-	return list, err //nolint:wrapcheck // likewise
+	return list, err
 }
 
 func (r resource) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch, options.AllowWatchBookmarks = true, true
-	return r.request(options).Watch(ctx) //nolint:wrapcheck // a reflector asks what error it is
+	return r.request(options).Watch(ctx)
 }
 
 func (r resource) request(options metav1.ListOptions) *rest.Request {

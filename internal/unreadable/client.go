@@ -35,7 +35,7 @@ type Client struct{ client.Client }
 // Get returns an [Error] if the object is marked, in addition to the readable parts.
 func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if err := c.Client.Get(ctx, key, object, options...); err != nil {
-		return err //nolint:wrapcheck // it is the inner client's, as its callers expect it
+		return err
 	}
 	return Of(object)
 }
@@ -44,7 +44,7 @@ func (c Client) Get(ctx context.Context, key client.ObjectKey, object client.Obj
 // [Left].
 func (c Client) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
 	if err := c.Client.List(ctx, list, options...); err != nil {
-		return err //nolint:wrapcheck // it is the inner client's, as its callers expect it
+		return err
 	}
 	for _, option := range options {
 		if _, left := option.(Left); left {

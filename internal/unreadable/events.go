@@ -37,11 +37,11 @@ type events struct{ runtime.Serializer }
 func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {
-		return e.Serializer.Decode(data, defaults, into) //nolint:wrapcheck // the decoder's own error is expected
+		return e.Serializer.Decode(data, defaults, into)
 	}
 	var read metav1.WatchEvent
 	if kjson.UnmarshalCaseSensitivePreserveInts(data, &read) != nil {
-		return e.Serializer.Decode(data, defaults, into) //nolint:wrapcheck // likewise
+		return e.Serializer.Decode(data, defaults, into)
 	}
 	*event = read
 	return event, nil, nil

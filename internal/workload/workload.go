@@ -84,7 +84,7 @@ func readAs[T any](object *unstructured.Unstructured, judge func(*T) State) Stat
 }
 
 func fromUnstructured(object *unstructured.Unstructured, into any) error {
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into) //nolint:wrapcheck // callers say what it is about
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
 }
 
 func incomprehensible(err error) State {

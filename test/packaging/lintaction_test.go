@@ -114,7 +114,7 @@ func runLintAction(t *testing.T, release string, env ...string) (printed string,
 	t.Helper()
 	tools := writeFiles(t, map[string]string{"curl": copying, "cosign": verifying})
 	for _, name := range []string{"curl", "cosign"} {
-		if err := os.Chmod(filepath.Join(tools, name), 0o700); err != nil { //nolint:gosec // it is run
+		if err := os.Chmod(filepath.Join(tools, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}

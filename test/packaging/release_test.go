@@ -159,7 +159,7 @@ func checkManifests(t *testing.T, files map[string][]byte, archives ...string) {
 func checkNames(t *testing.T, program []byte) {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "flux-rollout"), program, 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(filepath.Join(folder, "flux-rollout"), program, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for _, link := range []string{"kubectl-rollouts", "kubectl_complete-rollouts"} {

@@ -103,7 +103,7 @@ func (c *Cache) RemoveInformer(ctx context.Context, object client.Object) error 
 	delete(c.informers, kind)
 	maps.DeleteFunc(c.indexes, func(_ place, x *index) bool { return reflect.TypeOf(x.object) == kind })
 	c.mu.Unlock()
-	return c.Cache.RemoveInformer(ctx, object) //nolint:wrapcheck // callers expect the cache's own errors
+	return c.Cache.RemoveInformer(ctx, object)
 }
 
 // IndexField adds an index. Lists with the field in [client.MatchingFields] use it.

@@ -29,7 +29,7 @@ func (c *Cache) List(ctx context.Context, list client.ObjectList, options ...cli
 	asked := (&client.ListOptions{}).ApplyOptions(options)
 	x, value := c.indexFor(list, asked.FieldSelector)
 	if x == nil {
-		return c.Cache.List(ctx, list, options...) //nolint:wrapcheck // callers expect the cache's own errors
+		return c.Cache.List(ctx, list, options...)
 	}
 	found, err := c.find(ctx, x, asked, value)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Cache) find(ctx context.Context, x *index, asked *client.ListOptions, v
 	for _, store := range stores {
 		bucket, err := store.ByIndex(x.name(), c.bucket(x, asked.Namespace, value))
 		if err != nil {
-			return nil, err //nolint:wrapcheck // List says what was asked
+			return nil, err
 		}
 		for _, o := range bucket {
 			if object := o.(client.Object); matches(object, asked) && slices.Contains(x.values(object), value) {
@@ -96,7 +96,7 @@ func (x *index) check(namespace string) error {
 func (c *Cache) stores(ctx context.Context, x *index) ([]toolscache.Indexer, error) {
 	informer, err := c.GetInformer(ctx, x.object)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // List says what was asked
+		return nil, err
 	}
 	if !informer.HasSynced() {
 		return nil, &cache.ErrCacheNotStarted{}

@@ -174,7 +174,7 @@ func (o *object) compiled(path []string) (labels.Selector, error) {
 }
 
 func (*object) decode(values map[string]any, into any) error {
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(values, into) //nolint:wrapcheck // only whether it fails matters
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(values, into)
 }
 
 // line returns the line of a field, or of the nearest field around it. It is zero if the

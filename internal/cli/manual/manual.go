@@ -29,11 +29,11 @@ type Page struct {
 
 // Write writes pages to a folder, which it creates. Other files in it stay.
 func Write(folder string, pages []Page) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil { //nolint:gosec // pages are for everybody
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("create the folder of the pages: %w", err)
 	}
 	for _, page := range pages {
-		if err := os.WriteFile(filepath.Join(folder, page.Name), []byte(page.Text), 0o644); err != nil { //nolint:gosec // pages are for everybody
+		if err := os.WriteFile(filepath.Join(folder, page.Name), []byte(page.Text), 0o644); err != nil {
 			return fmt.Errorf("write a page: %w", err)
 		}
 	}

@@ -89,17 +89,17 @@ type patient struct {
 func newPatient(config *rest.Config, http *http.Client, scheme *runtime.Scheme, mapper meta.RESTMapper) (patient, error) {
 	limited, err := client.NewWithWatch(config, client.Options{HTTPClient: http, Scheme: scheme, Mapper: mapper})
 	if err != nil {
-		return patient{}, err //nolint:wrapcheck // the caller says what it is about
+		return patient{}, err
 	}
 	unlimited := *http
 	unlimited.Timeout = 0
 	watches, err := client.NewWithWatch(config, client.Options{HTTPClient: &unlimited, Scheme: scheme, Mapper: mapper})
-	return patient{limited, watches}, err //nolint:wrapcheck // the caller says what it is about
+	return patient{limited, watches}, err
 }
 
 // Watch implements client.WithWatch.
 func (p patient) Watch(ctx context.Context, list client.ObjectList, options ...client.ListOption) (watch.Interface, error) {
-	return p.watches.Watch(ctx, list, options...) //nolint:wrapcheck // as the other methods
+	return p.watches.Watch(ctx, list, options...)
 }
 
 // notConnected says by which context of kubeconfig no API server could be asked, and why.

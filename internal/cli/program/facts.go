@@ -63,7 +63,7 @@ func (p *Program) Take(ctx context.Context, c Cluster, namespace string, laid ..
 	options := snapshot.Options{QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster}
 	facts, err := options.Take(ctx, c.Client, c.Scheme, namespace, laid...)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it says what could not be read
+		return nil, err
 	}
 	return facts, index(ctx, facts)
 }
@@ -116,7 +116,7 @@ func (p *Program) ReadFile(name string) ([]byte, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the file
+			return nil, err
 		}
 		defer file.Close()
 		from = file
@@ -156,7 +156,7 @@ func objectsOfReport(content []byte) ([]byte, error) {
 		case err != nil:
 			return nil, fmt.Errorf("it is no report: %w", err)
 		case path.Base(header.Name) == ObjectsFile:
-			return io.ReadAll(archive) //nolint:wrapcheck // the caller names the file
+			return io.ReadAll(archive)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func InstancesIn(ctx context.Context, open Cluster) ([]installation.Instance, er
 	list := &appsv1.DeploymentList{}
 	ours := client.MatchingLabels{installation.NameLabel: installation.PodLabels[installation.NameLabel]}
 	if err := open.Client.List(ctx, list, ours); err != nil {
-		return nil, err //nolint:wrapcheck // unread says what could not be read
+		return nil, err
 	}
 	var all []installation.Instance
 	for i := range list.Items {

@@ -59,7 +59,7 @@ func (o *Output) Print(p *Program, object any) error {
 	if err != nil {
 		return err
 	}
-	return printer.PrintObj(generic, p.Out.Out) //nolint:wrapcheck // it names the template that is wrong
+	return printer.PrintObj(generic, p.Out.Out)
 }
 
 // printer does what ToPrinter of the flags does, with another printer for templates.
@@ -70,7 +70,7 @@ func (o *Output) printer() (printers.ResourcePrinter, error) {
 		o.flags.TemplatePrinterFlags.JSONPathPrintFlags.ToPrinter, o.templatePrinter,
 	} {
 		if printer, err := printerFor(format); !genericclioptions.IsNoCompatiblePrinterError(err) {
-			return printer, err //nolint:wrapcheck // the caller names the flag
+			return printer, err
 		}
 	}
 	return nil, genericclioptions.NoCompatiblePrinterError{OutputFormat: &format, AllowedFormats: o.flags.AllowedFormats()}

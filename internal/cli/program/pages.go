@@ -25,7 +25,7 @@ func EachPage[L any, P interface {
 	for next := ""; ; {
 		page := P(new(L))
 		if err := from.List(ctx, page, client.InNamespace(namespace), client.Limit(PageSize), client.Continue(next)); err != nil {
-			return err //nolint:wrapcheck // the caller says what was listed
+			return err
 		}
 		with(page)
 		if next = page.GetContinue(); next == "" {

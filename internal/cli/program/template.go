@@ -71,7 +71,7 @@ func (p templatePrinter) PrintObj(object runtime.Object, to io.Writer) error {
 	if err := json.Unmarshal(raw, &data); err != nil {
 		return fmt.Errorf("encode the answer: %w", err)
 	}
-	return p.template.Execute(to, data) //nolint:wrapcheck // it names the template and what is wrong in it
+	return p.template.Execute(to, data)
 }
 
 // exists reports whether index, with the same arguments, finds something other than null.

@@ -94,7 +94,7 @@ func (s *Snapshot) List(_ context.Context, out client.ObjectList, options ...cli
 	}
 	k := s.kinds[of]
 	if k == nil {
-		return meta.SetList(out, nil) //nolint:wrapcheck // only a type that is no list fails
+		return meta.SetList(out, nil)
 	}
 	o := (&client.ListOptions{}).ApplyOptions(options)
 	if err := cmp.Or(k.err, k.failedIn[o.Namespace]); err != nil {
@@ -135,7 +135,7 @@ func setItems(out client.ObjectList, objects []client.Object, o *client.ListOpti
 		}
 		items = append(items, item)
 	}
-	return meta.SetList(out, items) //nolint:wrapcheck // it names both types
+	return meta.SetList(out, items)
 }
 
 // itemOf returns an object in the form that a list has.

@@ -144,14 +144,14 @@ func (t *taker) pages(ctx context.Context, where client.ListOption, list client.
 			options = append(options, where)
 		}
 		if err := t.from.List(ctx, page, options...); err != nil {
-			return nil, err //nolint:wrapcheck // it becomes the error of the kind, which readers of a cluster know
+			return nil, err
 		}
 		err := meta.EachListItem(page, func(item runtime.Object) error {
 			all = append(all, withKind(item.(client.Object), list))
 			return nil
 		})
 		if next = page.GetContinue(); err != nil || next == "" {
-			return all, err //nolint:wrapcheck // as above
+			return all, err
 		}
 	}
 }

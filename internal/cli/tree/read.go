@@ -178,7 +178,7 @@ func itemsOf(list client.ObjectList, kind schema.GroupVersionKind) ([]unstructur
 		}
 		return err
 	})
-	return all, err //nolint:wrapcheck // untypedOf says what it is about
+	return all, err
 }
 
 func untypedOf(o client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, error) {

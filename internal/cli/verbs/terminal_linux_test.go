@@ -63,7 +63,7 @@ func onTerminal(t *testing.T, columns int, objects string, environment []string,
 	x.resize(columns)
 	x.before = x.modes()
 	x.show([]byte(typed + "\r\n"))
-	x.process = exec.Command(os.Args[0], args...) //nolint:gosec // it is this test
+	x.process = exec.Command(os.Args[0], args...)
 	x.process.Env = append([]string{
 		clusterVariable + "=" + file, patchVariable + "=" + x.patch, "HOME=" + folder, "TERM=xterm-256color", "LANG=C.UTF-8", "KUBECONFIG=/dev/null",
 	}, environment...)
@@ -142,7 +142,7 @@ func (x *terminal) resize(columns int) {
 	x.lock.Lock()
 	defer x.lock.Unlock()
 	x.screen.Resize(columns, emulatedRows)
-	mustDo(x.t, unix.IoctlSetWinsize(int(x.keyboard.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: emulatedRows, Col: uint16(columns)})) //nolint:gosec // it is small
+	mustDo(x.t, unix.IoctlSetWinsize(int(x.keyboard.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: emulatedRows, Col: uint16(columns)}))
 }
 
 func (x *terminal) press(keys string) {

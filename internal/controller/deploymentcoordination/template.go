@@ -87,5 +87,5 @@ func plainly(q resource.Quantity) resource.Quantity {
 	hash := fnv.New64a()
 	_, _ = fmt.Fprint(hash, digits.Sign(), exponent)
 	_, _ = hash.Write(digits.Bytes())
-	return *resource.NewQuantity(int64(hash.Sum64()>>1), resource.DecimalSI) //nolint:gosec // half of it fits
+	return *resource.NewQuantity(int64(hash.Sum64()>>1), resource.DecimalSI)
 }

@@ -148,7 +148,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	}
 	view, err := g.EnvironmentView(ctx, o.rollout, environment.Recorded(o.Environment))
 	if unreadable.Ignore(err) != nil {
-		return ctrl.Result{}, err //nolint:wrapcheck // it says what could not be read
+		return ctrl.Result{}, err
 	}
 	if o.releases = environment.Record(view, o.now); environment.Same(o.releases, o.Status.Releases) {
 		o.releases = o.Status.Releases

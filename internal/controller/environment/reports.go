@@ -124,7 +124,7 @@ func (r *Reconciler) rival(ctx context.Context, o observed) (string, error) {
 			return other.Name, err
 		}
 	}
-	return "", err //nolint:wrapcheck // it says what could not be read
+	return "", err
 }
 
 // hasReport reports whether an Environment has a report to publish.

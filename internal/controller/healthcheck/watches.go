@@ -75,7 +75,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		}).
 		Build(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
 	if err != nil {
-		return err //nolint:wrapcheck // the caller says what it is about
+		return err
 	}
 	r.cache, r.watch = mgr.GetCache(), built.Watch
 	return nil

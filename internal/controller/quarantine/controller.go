@@ -55,12 +55,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 	if r.Cluster {
 		name, kind = "clusterquarantine", v1alpha1.ClusterReleaseQuarantineKind
 	}
-	return ctrl.NewControllerManagedBy(mgr). //nolint:wrapcheck // it says what it is about
-							Named(name).
-							For(r.kind(), builder.WithPredicates(r.Shard.Predicate())).
-							WithEventFilter(r.writes.ForgetGone()).
-							WithOptions(options).
-							Complete(r.Durations.Of(kind, r, r.Shard.Handles, r.kind))
+	return ctrl.NewControllerManagedBy(mgr).
+		Named(name).
+		For(r.kind(), builder.WithPredicates(r.Shard.Predicate())).
+		WithEventFilter(r.writes.ForgetGone()).
+		WithOptions(options).
+		Complete(r.Durations.Of(kind, r, r.Shard.Handles, r.kind))
 }
 
 func (r *Reconciler) kind() client.Object {

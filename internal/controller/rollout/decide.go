@@ -83,7 +83,7 @@ func (r *Reconciler) confirmUpstreams(ctx context.Context, s *gather.Snapshot) e
 			elsewhere{r.Reports}.ask(s, upstreamsElsewhere(s), s.Now)
 		}
 	}
-	return err //nolint:wrapcheck // it says what it is about
+	return err
 }
 
 // endsFor reports whether an action permanently ends a promotion because of evidence.

@@ -88,7 +88,7 @@ func (r *Reconciler) tryReport(ctx context.Context, in promotion.Input, report p
 	}
 	switch {
 	case err != nil:
-		return false, err //nolint:wrapcheck // the caller says what it is about
+		return false, err
 	case q.Spec.Digest != report.Digest:
 		return false, errOtherContent
 	case !quarantine.TakesFailures(&q.Spec, quarantine.IsManaged(q)):
@@ -109,7 +109,7 @@ func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, r
 		Spec: failedSpec(report),
 	}
 	if err := r.Client.Create(ctx, q); err != nil {
-		return nil, err //nolint:wrapcheck // the caller says what it is about
+		return nil, err
 	}
 	announce.Event(ctx, r.Events, q, corev1.EventTypeWarning, v1alpha1.ReleaseQuarantinedReason,
 		fmt.Sprintf("%s failed on Rollout %s: %s", report.Tag, in.Rollout.Name, report.Failure.Message))

@@ -62,11 +62,11 @@ func whyMissing(err error) string {
 func (r *Reconciler) createTargetCheck(ctx context.Context, rollout *v1alpha1.Rollout, wanted *v1alpha1.HealthCheck) error {
 	err := r.Client.Create(ctx, wanted.DeepCopy(), client.FieldOwner(write.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
-		return err //nolint:wrapcheck // it says what it is about
+		return err
 	}
 	live := &v1alpha1.HealthCheck{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {
-		return err //nolint:wrapcheck // as above
+		return err
 	}
 	if !metav1.IsControlledBy(live, rollout) {
 		return errTaken
@@ -76,5 +76,5 @@ func (r *Reconciler) createTargetCheck(ctx context.Context, rollout *v1alpha1.Ro
 		return nil
 	}
 	_, err = write.Patch(ctx, r.Client, live, client.MergeFrom(seen))
-	return err //nolint:wrapcheck // as above
+	return err
 }

@@ -42,7 +42,7 @@ func (r *Reconciler) seesTargets(ctx context.Context, s *gather.Snapshot) error 
 	if err == nil && !slices.EqualFunc(found, s.Found, isSameObject) {
 		err = postponed{"the caches show other targets than when the pass began", recheck.Overdue}
 	}
-	return err //nolint:wrapcheck // it says what it is about
+	return err
 }
 
 func isSameObject(a, b targets.Target) bool { return a.Object().GetUID() == b.Object().GetUID() }
@@ -62,7 +62,7 @@ func (r *Reconciler) lookForTargets(ctx context.Context, rollout *v1alpha1.Rollo
 	unseen, err := r.gatherer().UnseenTarget(ctx, rollout.Namespace)
 	switch {
 	case err != nil:
-		return err //nolint:wrapcheck // it says what it is about
+		return err
 	case unseen != "":
 		return postponed{"the first release is proven for the targets in the caches, which do not show " + unseen + " yet", recheck.Overdue}
 	}

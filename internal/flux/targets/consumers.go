@@ -74,7 +74,6 @@ func ConsumedElsewhere(o client.Object) (client.ObjectKey, bool) {
 // listElsewhere lists what consumes an OCIRepository from other namespaces. What cannot be
 // decoded still has a name.
 func listElsewhere(ctx context.Context, reader client.Reader, list client.ObjectList, index string, repository client.ObjectKey) error {
-	//nolint:wrapcheck // the caller says what is listed
 	return reader.List(ctx, list, client.MatchingFields{index: repository.String()}, client.UnsafeDisableDeepCopy, unreadable.Left{})
 }
 

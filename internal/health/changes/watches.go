@@ -36,7 +36,7 @@ type Watches struct {
 	Now func() time.Time
 
 	mu      sync.Mutex
-	ctx     context.Context //nolint:containedctx // the life of the watches, which callers' contexts must not end
+	ctx     context.Context // the life of the watches, which contexts of callers must not end
 	kinds   map[part]*kind
 	running sync.WaitGroup
 }

@@ -26,7 +26,7 @@ func (r *Runner) pods(ctx context.Context, job *batchv1.Job) ([]corev1.Pod, erro
 	list := &corev1.PodList{}
 	err := r.Reader.List(ctx, list, client.InNamespace(job.Namespace), client.Limit(mostPods), client.MatchingLabels{batchv1.JobNameLabel: job.Name})
 	if err != nil {
-		return nil, err //nolint:wrapcheck // callers ask what error it is
+		return nil, err
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return !isOwned(&p, job.UID) }), nil
 }

@@ -80,7 +80,7 @@ func (r *Runner) cronJob(ctx context.Context, key types.NamespacedName) (*batchv
 
 func (r *Runner) find(ctx context.Context, key types.NamespacedName) (*batchv1.Job, error) {
 	job := &batchv1.Job{}
-	return job, r.Reader.Get(ctx, key, job) //nolint:wrapcheck // callers ask what error it is
+	return job, r.Reader.Get(ctx, key, job)
 }
 
 // isOwned reports whether an object is controlled by the owner of a UID.

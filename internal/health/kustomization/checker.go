@@ -102,7 +102,7 @@ func (c *Checker) source(ctx context.Context, subject Subject) (source, error) {
 		}
 		return err
 	})
-	return s, err //nolint:wrapcheck // the caller asks what error it is
+	return s, err
 }
 
 // inventory looks at the objects that Flux has applied in this cluster.

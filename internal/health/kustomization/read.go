@@ -102,7 +102,7 @@ func (r *reading) objects(ctx context.Context, g group, kind *meta.RESTMapping) 
 
 // list finds the objects by the labels that Flux gave them.
 func (r *reading) list(ctx context.Context, g group, kind *meta.RESTMapping, found map[string]observation) error {
-	return r.Objects.Select(ctx, kind, g.namespace, r.owner.Labels().AsSelector(), perPage, func(object json.RawMessage) error { //nolint:wrapcheck // as objects says
+	return r.Objects.Select(ctx, kind, g.namespace, r.owner.Labels().AsSelector(), perPage, func(object json.RawMessage) error {
 		return r.look(object, g, found)
 	})
 }

@@ -40,11 +40,11 @@ func decode(subject Subject, raw []byte) (source, error) {
 	if subject.Kind == helmv2.HelmReleaseKind {
 		h := &helmv2.HelmRelease{}
 		err := kjson.UnmarshalCaseSensitivePreserveInts(raw, h)
-		return ofHelmRelease(h), err //nolint:wrapcheck // the caller says what it is about
+		return ofHelmRelease(h), err
 	}
 	k := &kustomizev1.Kustomization{}
 	err := kjson.UnmarshalCaseSensitivePreserveInts(raw, k)
-	return ofKustomization(k), err //nolint:wrapcheck // as above
+	return ofKustomization(k), err
 }
 
 // ofKustomization returns a Kustomization as a source. Only the digest in the history shows

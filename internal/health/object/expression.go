@@ -52,7 +52,7 @@ func compileExpressions(spec *v1alpha1.ObjectSpec) (*expressions, error) {
 		}
 		compiled, err := condition.Object(from.field, from.source)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it names the field
+			return nil, err
 		}
 		all.inOrder = append(all.inOrder, expression{from.field, from.means, compiled})
 	}

@@ -97,10 +97,10 @@ type look struct {
 func (l *look) find(ctx context.Context, kind *meta.RESTMapping, namespace string) error {
 	do := func(raw json.RawMessage) error { return l.judge(ctx, raw) }
 	if l.selector != nil {
-		return l.Objects.Select(ctx, kind, namespace, l.selector, perPage, do) //nolint:wrapcheck // unread asks what error it is
+		return l.Objects.Select(ctx, kind, namespace, l.selector, perPage, do)
 	}
 	err := l.Objects.Get(ctx, kind, types.NamespacedName{Namespace: namespace, Name: l.name}, do)
-	return client.IgnoreNotFound(err) //nolint:wrapcheck // likewise
+	return client.IgnoreNotFound(err)
 }
 
 // judge records the phase of an object, and nothing else of it.

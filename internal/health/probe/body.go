@@ -28,5 +28,5 @@ func (b *bounded) Read(into []byte) (int, error) {
 		return n, ErrTooLarge
 	}
 	b.left -= int64(n)
-	return n, err //nolint:wrapcheck // it is the body's, and io.EOF has a meaning
+	return n, err
 }

@@ -85,7 +85,7 @@ func (s *Session) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	response, err := s.transport.RoundTrip(s.complete(request))
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is the transport's
+		return nil, err
 	}
 	s.status = response.StatusCode
 	s.date, _ = http.ParseTime(response.Header.Get("Date")) // zero if there is none

@@ -14,5 +14,5 @@ func (c complete) RoundTrip(request *http.Request) (*http.Response, error) {
 	query := request.URL.Query()
 	query.Set("partial_response", "false")
 	request.URL.RawQuery = query.Encode()
-	return c.RoundTripper.RoundTrip(request) //nolint:wrapcheck // it is the transport's
+	return c.RoundTripper.RoundTrip(request)
 }

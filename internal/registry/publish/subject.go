@@ -201,13 +201,13 @@ const (
 // comparePause returns an hour, give or take a fifth: Environments that were published
 // together are not all compared at once.
 func comparePause() time.Duration {
-	return compareEvery - compareEvery/5 + rand.N(2*compareEvery/5) //nolint:gosec // no secret
+	return compareEvery - compareEvery/5 + rand.N(2*compareEvery/5)
 }
 
 // plansComparison sets when the place is compared first in this process.
 func (s *subject) plansComparison(now time.Time) {
 	if s.compare.IsZero() {
-		s.compare = now.Add(rand.N(firstCompare)) //nolint:gosec // no secret
+		s.compare = now.Add(rand.N(firstCompare))
 	}
 }
 

@@ -35,7 +35,7 @@ func run(in, out, title, command string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, []byte(draw(command, lines)), 0o644); err != nil { //nolint:gosec // it is published
+	if err := os.WriteFile(out, []byte(draw(command, lines)), 0o644); err != nil {
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil

@@ -17,10 +17,10 @@ func TestProgramWhoseModuleLacksWhatItEmbedsIsBuilt(t *testing.T) {
 		"cmd/main.go":  "package main\n\nimport _ \"embed\"\n\n//go:embed made/one.yaml\nvar one string\n\nfunc main() { println(one) }\n",
 		"made/none.md": "no file that is embedded",
 	})
-	if err := os.Chmod(filepath.Join(source, "cmd"), 0o500); err != nil { //nolint:gosec // a folder
+	if err := os.Chmod(filepath.Join(source, "cmd"), 0o500); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = os.Chmod(filepath.Join(source, "cmd"), 0o700) }) //nolint:gosec // a folder
+	t.Cleanup(func() { _ = os.Chmod(filepath.Join(source, "cmd"), 0o700) })
 	dir := t.TempDir()
 	write(t, dir, 0o600, map[string]string{
 		"go.mod": "module example.com/part\n\ngo 1.26\n\nrequire example.com/embedding v1.0.0\n", "go.sum": "",

@@ -70,10 +70,10 @@ func openTerminal(columns uint16) (screen, display *os.File, err error) {
 func unlocked(terminal int, columns uint16) (number int, err error) {
 	const rows = 24
 	if err := unix.IoctlSetPointerInt(terminal, unix.TIOCSPTLCK, 0); err != nil {
-		return 0, err //nolint:wrapcheck // the caller says what it is about
+		return 0, err
 	}
 	if err := unix.IoctlSetWinsize(terminal, unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}); err != nil {
-		return 0, err //nolint:wrapcheck // the caller says what it is about
+		return 0, err
 	}
-	return unix.IoctlGetInt(terminal, unix.TIOCGPTN) //nolint:wrapcheck // the caller says what it is about
+	return unix.IoctlGetInt(terminal, unix.TIOCGPTN)
 }

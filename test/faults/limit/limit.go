@@ -77,7 +77,7 @@ func (l *Limit) Enter(controller string) (string, error) {
 	}
 	path := filepath.Join(l.files, "controller")
 	text := fmt.Sprintf("#!/bin/sh\necho $$ > %s/cgroup.procs && exec %s \"$@\"\n", l.group, controller)
-	if err := os.WriteFile(path, []byte(text), 0o700); err != nil { //nolint:gosec // it is run
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		return "", fmt.Errorf("write the program that enters a cgroup: %w", err)
 	}
 	return path, nil

@@ -45,7 +45,7 @@ func Remembered(tb testing.TB, plane *controlplane.ControlPlane, namespaces ...s
 func typed(scheme *runtime.Scheme, state controlplane.State) (client.Object, error) {
 	object, err := scheme.New(state.Object.GroupVersionKind())
 	if runtime.IsNotRegisteredError(err) {
-		return nil, nil //nolint:nilnil // no object, and nothing went wrong
+		return nil, nil // no object, and nothing went wrong
 	}
 	if err != nil {
 		return nil, err

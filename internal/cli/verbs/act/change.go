@@ -260,7 +260,7 @@ func (c *changing) send(ctx context.Context, open program.Cluster, p *prediction
 	}
 	switch err := open.Client.Patch(ctx, p.to.DeepCopyObject().(client.Object), patch, options...); {
 	case apierrors.IsConflict(err):
-		return err //nolint:wrapcheck // the caller predicts again
+		return err
 	case err != nil:
 		return fmt.Errorf("change %s %s: %w", program.KindOf(p.to), p.to.GetName(), err)
 	}

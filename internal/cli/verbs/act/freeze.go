@@ -96,7 +96,7 @@ func (f *freezing) asked(names []string) (freeze.Freeze, error) {
 			return freeze.Freeze{}, err
 		}
 	}
-	return freeze.New(f.why, now, until, f.Zone) //nolint:wrapcheck // it says what is wrong with -m or --until
+	return freeze.New(f.why, now, until, f.Zone)
 }
 
 func (f *freezing) check(names []string) error {

@@ -72,7 +72,7 @@ func (c *changing) predictLift(ctx context.Context, open program.Cluster, key cl
 	p := &prediction{from: from, to: to, effect: fmt.Sprintf("ReleaseQuarantine %s holds %s no more", key.Name, releaseOf(&from.Spec))}
 	after, err := facts.With(to)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the kind that it does not know
+		return nil, err
 	}
 	if p.more, p.promotes, err = effects(ctx, c.Program, facts, after); err != nil {
 		return nil, err

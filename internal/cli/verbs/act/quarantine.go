@@ -166,7 +166,7 @@ func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot,
 	}
 	after, err := facts.With(to)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names the kind that it does not know
+		return nil, err
 	}
 	if p.more, p.promotes, err = effects(ctx, q.changing.Program, facts, after); err != nil {
 		return nil, err

@@ -148,7 +148,7 @@ func unfrozen(ctx context.Context, facts *snapshot.Snapshot, ended []client.Obje
 			gone = append(gone, gate)
 		}
 	}
-	return facts.Without(gone...) //nolint:wrapcheck // it names the kind that it does not know
+	return facts.Without(gone...)
 }
 
 // remove deletes freezes, unless only the effect is wanted.

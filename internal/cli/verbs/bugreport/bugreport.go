@@ -82,7 +82,7 @@ func (r *reporting) run(ctx context.Context, name string) error {
 		r.file = fmt.Sprintf("%s-%s%s", name, r.Now().In(r.Zone).Format("20060102-1504"), program.ReportSuffix)
 	}
 	if err := os.WriteFile(r.file, content, 0o600); err != nil {
-		return err //nolint:wrapcheck // it names the file
+		return err
 	}
 	r.Out.Sentence(show.Well, "%s: Rollout %s/%s, %s, %s, the explanation; no Secrets, no ConfigMaps. Look through it before you send it",
 		r.file, words.in(v.Rollout.Namespace), words.in(v.Rollout.Name), promotion.Count(len(objects), "object"), promotion.Count(len(events.Items), "event"))
@@ -219,7 +219,7 @@ func toJSON(content any) (any, error) {
 		return nil, fmt.Errorf("encode the report: %w", err)
 	}
 	var generic any
-	return generic, json.Unmarshal(raw, &generic) //nolint:wrapcheck // it was written above
+	return generic, json.Unmarshal(raw, &generic)
 }
 
 func asDocuments(objects []map[string]any) ([]byte, error) {
@@ -241,5 +241,5 @@ func (r *reporting) add(archive *tar.Writer, name string, content []byte) error 
 		return fmt.Errorf("write the report: %w", err)
 	}
 	_, err := archive.Write(content)
-	return err //nolint:wrapcheck // a buffer takes everything
+	return err
 }

@@ -167,7 +167,7 @@ func list(ctx context.Context, open program.Cluster, kind schema.GroupVersionKin
 			options = append(options, client.InNamespace(namespace))
 		}
 		if err := open.Client.List(ctx, page, options...); err != nil {
-			return nil, err //nolint:wrapcheck // unread says what could not be read
+			return nil, err
 		}
 		all.Items = append(all.Items, page.Items...)
 		if next = page.GetContinue(); next == "" {

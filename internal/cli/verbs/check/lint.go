@@ -102,7 +102,7 @@ func (l *linting) manifests(paths []string) ([]lint.File, error) {
 	for _, path := range paths {
 		names := []string{path}
 		if info, err := os.Stat(path); path != "-" && err != nil {
-			return nil, err //nolint:wrapcheck // it names the file
+			return nil, err
 		} else if path != "-" && info.IsDir() {
 			if names, err = manifestsBelow(path); err != nil {
 				return nil, err
@@ -134,7 +134,7 @@ func manifestsBelow(folder string) ([]string, error) {
 		}
 		return nil
 	})
-	return names, err //nolint:wrapcheck // it names the file
+	return names, err
 }
 
 // report shows findings, and ends with 2 if there are any.

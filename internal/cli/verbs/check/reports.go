@@ -165,7 +165,7 @@ func (r *reportCheck) trusted(ctx context.Context, secret types.NamespacedName, 
 		if err == nil {
 			r.known[secret] = keys
 		}
-		return err //nolint:wrapcheck // it names the Secret
+		return err
 	})
 	keys, canBeUsed := r.known[secret]
 	for _, e := range readers {

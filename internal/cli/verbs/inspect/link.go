@@ -63,12 +63,12 @@ func (l *link) rollouts(c program.Cluster, where client.ListOptions) cache.Liste
 			list := &v1alpha1.RolloutList{}
 			err := c.Client.List(ctx, list, options(raw))
 			l.note(verbList, err)
-			return list, err //nolint:wrapcheck // the informer looks at what it is
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
 			events, err := c.Client.Watch(ctx, &v1alpha1.RolloutList{}, options(raw))
 			l.note(verbWatch, err)
-			return events, err //nolint:wrapcheck // the informer looks at what it is
+			return events, err
 		},
 	}
 }

@@ -59,12 +59,12 @@ func trace(ctx context.Context, p *program.Program, out *program.Output, object 
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("there is no %s %s in namespace %s", kind.Kind, name, namespace)
 	case err != nil:
-		return err //nolint:wrapcheck // it says what could not be read
+		return err
 	case !out.IsText():
 		return out.Print(p, origin)
 	}
 	if err := show.Origin(p.Out.Out, origin, treeStyle(p, "")); err != nil {
-		return err //nolint:wrapcheck // it is the writer's
+		return err
 	}
 	for _, rollout := range origin.Rollouts() {
 		p.Out.Line("what is next: %s", p.CommandLine(rollout.Namespace, "explain", rollout.Name))

@@ -80,7 +80,7 @@ func (w *waiting) run(ctx context.Context, name string) error {
 	case limited.Err() != nil && ctx.Err() == nil:
 		return program.Exit{Code: program.TimeRanOut, Err: fmt.Errorf("time ran out: %s", cmp.Or(w.said, "nothing was seen of the Rollout"))}
 	}
-	return err //nolint:wrapcheck // it is an answer of this program
+	return err
 }
 
 // exists ends the wait if there is no such Rollout.

@@ -30,8 +30,8 @@ import (
 // Names of the Secrets with keys, unless the controller or the user has others. They
 // differ in more than one letter: one of them must not get to another cluster.
 const (
-	signingSecret = "promotion-signing-key" //nolint:gosec // the name of a Secret
-	trustedSecret = "promotion-keys"        //nolint:gosec // the name of a Secret
+	signingSecret = "promotion-signing-key"
+	trustedSecret = "promotion-keys"
 )
 
 // NewKeys groups the verbs for the keys that reports of environments are signed with.
@@ -173,7 +173,7 @@ func publicEntry(clusterName, secret string) (string, error) {
 func (k *creatingKeys) create(ctx context.Context, open program.Cluster, at keyPlace, key report.SigningKey) error {
 	private, err := key.PrivatePEM()
 	if err != nil {
-		return err //nolint:wrapcheck // it says all
+		return err
 	}
 	secret := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: at.namespace, Name: k.name}, Data: map[string][]byte{report.SigningEntry: private},
@@ -193,7 +193,7 @@ func (k *creatingKeys) create(ctx context.Context, open program.Cluster, at keyP
 func (k *creatingKeys) writePrivate(at keyPlace, key report.SigningKey) error {
 	private, err := key.PrivatePEM()
 	if err != nil {
-		return err //nolint:wrapcheck // it says all
+		return err
 	}
 	return writeSecret(k.Out.Out, at.namespace, k.name, report.SigningEntry, private)
 }
@@ -202,12 +202,12 @@ func (k *creatingKeys) writePrivate(at keyPlace, key report.SigningKey) error {
 func (k *creatingKeys) writePublic(at keyPlace, entry string, key report.SigningKey) error {
 	public, err := key.PublicPEM()
 	if err != nil {
-		return err //nolint:wrapcheck // it says all
+		return err
 	}
 	if k.publicFile == "" {
 		return writeSecret(k.Out.Out, at.namespace, at.trusted, entry, public)
 	}
-	file, err := os.OpenFile(k.publicFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // a public key, where the user wants it
+	file, err := os.OpenFile(k.publicFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return fmt.Errorf("write the public key: %w", err)
 	}
