@@ -34,7 +34,7 @@ func (r *Reconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, s gathe
 		return false, nil
 	}
 	if d.Action.Promotes() {
-		r.notePromotion(rollout, s.Found)
+		r.memory.of(client.ObjectKeyFromObject(rollout)).notePromotion(rollout.Current().Version.Tag, s.Found)
 	}
 	all := r.tasks(rollout, s, d)
 	now := all[:min(len(all), mostWrites)]
@@ -64,18 +64,18 @@ type task struct {
 // keep the others from their turn.
 func (r *Reconciler) tasks(rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision) []task {
 	var all []task
-	key := client.ObjectKeyFromObject(rollout)
+	m := r.memory.of(client.ObjectKeyFromObject(rollout))
 	for _, t := range r.overOwned(s.Found) {
 		do := func(ctx context.Context) error { return r.relinquish(ctx, rollout, t) }
-		all = append(all, task{do, false, r.rejections.of(key, t.Object()) != nil})
+		all = append(all, task{do, false, m.rejections.of(t.Object()) != nil})
 	}
 	for _, t := range r.outdated(rollout, s.Found) {
 		do := func(ctx context.Context) error { return r.write(ctx, rollout, t, d) }
-		all = append(all, task{do, true, r.rejections.of(key, t.Object()) != nil})
+		all = append(all, task{do, true, m.rejections.of(t.Object()) != nil})
 	}
-	for _, check := range r.unreset(s.Health.Checks, d.Resets) {
+	for _, check := range r.resetter().unreset(s.Health.Checks, d.Resets) {
 		do := func(ctx context.Context) error { return r.reset(ctx, rollout, &check) }
-		all = append(all, task{do, true, r.resets.of(key, &check) != nil})
+		all = append(all, task{do, true, m.resets.of(&check) != nil})
 	}
 	slices.SortStableFunc(all, func(a, b task) int { return cmp.Compare(rank(a), rank(b)) })
 	return all
@@ -91,10 +91,10 @@ func rank(t task) int {
 // outdated returns the targets that, as far as the cache shows, lack the version of the
 // newest entry and may be written now.
 func (r *Reconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Target) []targets.Target {
-	version := rollout.Current().Version.Tag
+	version, m := rollout.Current().Version.Tag, r.memory.of(client.ObjectKeyFromObject(rollout))
 	var outdated []targets.Target
 	for _, t := range all {
-		if t.Writable(version) && !r.writes.Stale(t.Object()) && r.conflicts.mayWrite(rollout, t, version, r.Now()) {
+		if t.Writable(version) && !r.writes.Stale(t.Object()) && m.mayWrite(t, version, r.Now()) {
 			outdated = append(outdated, t)
 		}
 	}
@@ -124,9 +124,11 @@ func (r *Reconciler) relinquish(ctx context.Context, rollout *v1alpha1.Rollout, 
 }
 
 // accepted records that the API server accepted a write to a target.
-func (r *Reconciler) accepted(rollout *v1alpha1.Rollout, t targets.Target) {
+func (r *Reconciler) accepted(rollout *v1alpha1.Rollout, t targets.Target) *remembered {
 	r.writes.Wrote(t.Object())
-	r.rejections.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
+	m := r.memory.of(client.ObjectKeyFromObject(rollout))
+	m.rejections.put(t.Object(), nil)
+	return m
 }
 
 // write brings one target to the current version. A deleted target needs no write.
@@ -139,8 +141,7 @@ func (r *Reconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t tar
 	case err != nil:
 		return rejected(t, err)
 	}
-	r.accepted(rollout, t)
-	contested := r.noteWrite(rollout, t)
+	contested := r.accepted(rollout, t).noteWrite(current.Version.Tag, t, r.Now())
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
 		announce.Event(ctx, r.Events, rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
 			fmt.Sprintf("%s had drifted and was set to %s again", t, current.Version.Tag))

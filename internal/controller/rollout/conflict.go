@@ -23,17 +23,13 @@ type targetConflict struct {
 	lookedUp string // resourceVersion of the copy whose field managers were looked up
 }
 
-// fieldConflicts remembers, per Rollout and target, what had to be written again. That a
-// target is contested is in the status.
-type fieldConflicts struct{ perObject[targetConflict] }
-
-// next is the earliest time at which time alone changes something in a conflict; zero if
+// nextConflict is the earliest time at which time alone changes something in a conflict; zero if
 // none waits for it. A target to which the version cannot be written is not waited for:
 // the change that makes it writable wakes the Rollout.
-func (c *fieldConflicts) next(rollout *v1alpha1.Rollout, found []targets.Target) time.Time {
-	key, current, next := client.ObjectKeyFromObject(rollout), rollout.Current(), time.Time{}
+func (m *remembered) nextConflict(current *v1alpha1.DeploymentHistoryEntry, found []targets.Target) time.Time {
+	next := time.Time{}
 	for _, t := range found {
-		conflict := c.of(key, t.Object())
+		conflict := m.conflicts.of(t.Object())
 		if conflict == nil || current == nil || conflict.Lost() && !t.Writable(current.Version.Tag) {
 			continue
 		}
@@ -43,8 +39,8 @@ func (c *fieldConflicts) next(rollout *v1alpha1.Rollout, found []targets.Target)
 }
 
 // mayWrite reports whether a version may be written to a target now.
-func (c *fieldConflicts) mayWrite(rollout *v1alpha1.Rollout, t targets.Target, version string, now time.Time) bool {
-	conflict := c.of(client.ObjectKeyFromObject(rollout), t.Object())
+func (m *remembered) mayWrite(t targets.Target, version string, now time.Time) bool {
+	conflict := m.conflicts.of(t.Object())
 	return conflict == nil || conflict.MayWrite(version, now)
 }
 
@@ -55,7 +51,8 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 	if current == nil {
 		return seen, nil
 	}
-	c := r.conflictOf(rollout, t, seen)
+	m := r.memory.of(client.ObjectKeyFromObject(rollout))
+	c := m.conflictOf(rollout, t, seen, r.Now())
 	switch {
 	case c == nil:
 		return seen, nil
@@ -63,13 +60,13 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 		// the copy is older than the last write, and shows nothing of what followed
 	case !c.IsWritten(current.Version.Tag):
 		if t.Carries(current.Version.Tag) { // another writer has set it, and so agrees
-			r.conflicts.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
+			m.conflicts.put(t.Object(), nil)
 			return seen, nil
 		}
 	case t.Carries(c.Version()):
 		c.Kept(r.Now())
 	default:
-		if err := r.lookUpManager(ctx, c, t); err != nil {
+		if err := c.lookUpManager(ctx, r.APIReader, t, r.Now()); err != nil {
 			return seen, err
 		}
 	}
@@ -81,9 +78,8 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 
 // conflictOf returns what is remembered of a target. A conflict that this process does
 // not remember but the status shows goes on with a pause.
-func (r *Reconciler) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) *targetConflict {
-	key := client.ObjectKeyFromObject(rollout)
-	if c := r.conflicts.of(key, t.Object()); c != nil {
+func (m *remembered) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target, now time.Time) *targetConflict {
+	if c := m.conflicts.of(t.Object()); c != nil {
 		return c
 	}
 	version := rollout.Current().Version.Tag
@@ -91,19 +87,19 @@ func (r *Reconciler) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, see
 	if was == nil || was.Reason != v1alpha1.TargetContested {
 		return nil
 	}
-	c := &targetConflict{Conflict: *fieldconflict.Resume(strings.Clone(version), was.Message, r.Now())}
-	r.conflicts.put(key, t.Object(), c)
+	c := &targetConflict{Conflict: *fieldconflict.Resume(strings.Clone(version), was.Message, now)}
+	m.conflicts.put(t.Object(), c)
 	return c
 }
 
 // lookUpManager reads which manager owns the field that was overwritten, once per change
 // of the object.
-func (r *Reconciler) lookUpManager(ctx context.Context, c *targetConflict, t targets.Target) error {
+func (c *targetConflict) lookUpManager(ctx context.Context, reader client.Reader, t targets.Target, now time.Time) error {
 	version := t.Object().GetResourceVersion()
 	if c.lookedUp == version {
 		return nil
 	}
-	live, err := t.LiveWithOwners(ctx, r.APIReader)
+	live, err := t.LiveWithOwners(ctx, reader)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
@@ -114,38 +110,36 @@ func (r *Reconciler) lookUpManager(ctx context.Context, c *targetConflict, t tar
 	}
 	c.lookedUp = strings.Clone(version) // it is kept for longer than this version of the object
 	by := live.Taken(c.Version())
-	c.Overwritten(fieldconflict.Manager{Message: by.String(), Known: by.Named(), Applies: by.Applied}, r.Now())
+	c.Overwritten(fieldconflict.Manager{Message: by.String(), Known: by.Named(), Applies: by.Applied}, now)
 	return nil
 }
 
 // notePromotion notes that a version was promoted and is to be written to the targets, in
 // this pass or in a later one.
-func (r *Reconciler) notePromotion(rollout *v1alpha1.Rollout, found []targets.Target) {
-	version := rollout.Current().Version.Tag
+func (m *remembered) notePromotion(version string, found []targets.Target) {
 	for _, t := range found {
 		if t.Writable(version) {
-			r.rememberedConflict(rollout, t).Promoted()
+			m.conflict(t).Promoted()
 		}
 	}
 }
 
 // noteWrite notes a write, and reports whether the field of the target is contested.
-func (r *Reconciler) noteWrite(rollout *v1alpha1.Rollout, t targets.Target) (contested bool) {
-	c := r.rememberedConflict(rollout, t)
-	if !c.Wrote(strings.Clone(rollout.Current().Version.Tag), r.Now()) {
-		r.conflicts.put(client.ObjectKeyFromObject(rollout), t.Object(), nil)
+func (m *remembered) noteWrite(version string, t targets.Target, now time.Time) (contested bool) {
+	c := m.conflict(t)
+	if !c.Wrote(strings.Clone(version), now) {
+		m.conflicts.put(t.Object(), nil)
 		return false
 	}
 	return c.Message() != ""
 }
 
-// rememberedConflict returns what is remembered of a target, and remembers it from now on.
-func (r *Reconciler) rememberedConflict(rollout *v1alpha1.Rollout, t targets.Target) *targetConflict {
-	key := client.ObjectKeyFromObject(rollout)
-	c := r.conflicts.of(key, t.Object())
+// conflict returns what is remembered of a target, and remembers it from now on.
+func (m *remembered) conflict(t targets.Target) *targetConflict {
+	c := m.conflicts.of(t.Object())
 	if c == nil {
 		c = &targetConflict{}
-		r.conflicts.put(key, t.Object(), c)
+		m.conflicts.put(t.Object(), c)
 	}
 	return c
 }

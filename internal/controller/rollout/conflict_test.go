@@ -316,12 +316,12 @@ func TestContestIsResumedFromItsReason(t *testing.T) {
 			State: v1alpha1.TargetConflict, Reason: reason, Message: message,
 		}}
 	}
-	r := &Reconciler{Now: func() time.Time { return fixture.Noon }}
+	m := &remembered{}
 	stored(v1alpha1.TargetOutranked, "spec.ref.semver is overwritten by nobody")
-	g.Expect(r.conflictOf(rollout, target, seen)).To(BeNil())
+	g.Expect(m.conflictOf(rollout, target, seen, fixture.Noon)).To(BeNil())
 	stored(v1alpha1.TargetContested, "in any words")
-	g.Expect(r.conflictOf(rollout, target, seen)).NotTo(BeNil())
-	g.Expect(r.conflictOf(rollout, target, seen).Message()).To(Equal("in any words"))
+	g.Expect(m.conflictOf(rollout, target, seen, fixture.Noon)).NotTo(BeNil())
+	g.Expect(m.conflictOf(rollout, target, seen, fixture.Noon).Message()).To(Equal("in any words"))
 }
 
 func TestContestedVariableNamesItsRival(t *testing.T) {
@@ -397,25 +397,25 @@ func TestUserWhoChangesAFieldNowAndThenContestsNothing(t *testing.T) {
 
 func TestContestIsForgottenWithItsTargetAndItsRollout(t *testing.T) {
 	s := openContest(t)
-	s.Expect(s.reconciler.conflicts.all).To(HaveLen(1))
+	s.Expect(s.reconciler.memory.of(s.Key("shop")).conflicts).To(HaveLen(1))
 	s.Remove(&sourcev1.OCIRepository{}, "shop")
 	s.rest("shop")
-	s.Expect(s.reconciler.conflicts.all).To(BeEmpty())
+	s.Expect(s.reconciler.memory.of(s.Key("shop")).conflicts).To(BeEmpty())
 
 	s = openContest(t)
 	s.Remove(&v1alpha1.Rollout{}, "shop")
 	_, err := s.try("shop")
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(s.reconciler.conflicts.all).To(BeEmpty())
+	s.Expect(s.reconciler.memory.all).To(BeEmpty())
 }
 
 func TestNoPassThatIsDueAlreadyFollowsAtOnce(t *testing.T) {
 	g := NewWithT(t)
 	noon := fixture.Noon
-	r := &Reconciler{Now: func() time.Time { return noon.Add(time.Second) }}
-	g.Expect(r.requeue(noon, time.Time{}, false).RequeueAfter).To(BeZero())
-	g.Expect(r.requeue(noon, noon.Add(time.Hour), false).RequeueAfter).To(Equal(time.Hour - time.Second))
-	g.Expect(r.requeue(noon, noon.Add(time.Nanosecond), false).RequeueAfter).To(Equal(time.Millisecond), "what came due during the pass")
-	g.Expect(r.requeue(noon, noon, false).RequeueAfter).To(Equal(recheck.Overdue))
-	g.Expect(r.requeue(noon, time.Time{}, true).RequeueAfter).To(Equal(recheck.AtOnce))
+	later := noon.Add(time.Second)
+	g.Expect(requeue(noon, time.Time{}, later, false).RequeueAfter).To(BeZero())
+	g.Expect(requeue(noon, noon.Add(time.Hour), later, false).RequeueAfter).To(Equal(time.Hour - time.Second))
+	g.Expect(requeue(noon, noon.Add(time.Nanosecond), later, false).RequeueAfter).To(Equal(time.Millisecond), "what came due during the pass")
+	g.Expect(requeue(noon, noon, later, false).RequeueAfter).To(Equal(recheck.Overdue))
+	g.Expect(requeue(noon, time.Time{}, later, true).RequeueAfter).To(Equal(recheck.AtOnce))
 }

@@ -36,13 +36,13 @@ func consumedElsewhere(o client.Object) client.ObjectKey {
 
 // rolloutsOfSourceElsewhere maps a Kustomization or HelmRelease to the Rollout of the
 // OCIRepository of another namespace that it consumes.
-func (r *Reconciler) rolloutsOfSourceElsewhere(ctx context.Context, o client.Object) []reconcile.Request {
+func (c concerned) rolloutsOfSourceElsewhere(ctx context.Context, o client.Object) []reconcile.Request {
 	key, ok := targets.ConsumedElsewhere(o)
-	if !ok || r.NoCrossNamespaceRefs {
+	if !ok || c.noCrossNamespaceRefs {
 		return nil
 	}
 	source := &sourcev1.OCIRepository{}
-	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := c.reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository that is consumed from another namespace")
 	}
 	return named(source, targets.RolloutOf(source))

@@ -63,7 +63,7 @@ func TestConsumerLeadsToTheRolloutOfItsSource(t *testing.T) {
 		"where Flux must not refer to one": {consumer: fixture.MakeKustomization("shop").InNamespace("b").FromNamespace(s.Namespace).Obj(), refused: true},
 	} {
 		s.reconciler.NoCrossNamespaceRefs = tt.refused
-		s.Expect(s.reconciler.rolloutsOfSourceElsewhere(s.Ctx, tt.consumer)).To(Equal(tt.want), name)
+		s.Expect(s.reconciler.concerned().rolloutsOfSourceElsewhere(s.Ctx, tt.consumer)).To(Equal(tt.want), name)
 	}
 }
 

@@ -9,7 +9,8 @@
 //	controller.go     one pass over a Rollout, step by step
 //	watches.go        the events that trigger a pass, and the Rollouts that they concern
 //	wakeups.go        how a failed pass is repeated in time
-//	helmreleases.go   the watch that begins once HelmReleases are served
+//	late_watches.go   watches of kinds that not every cluster serves
+//	helmreleases.go   the one that begins once HelmReleases are served
 //	consumers.go      the watch of what consumes an OCIRepository from other namespaces
 //	quarantines.go    failures that are reported to ReleaseQuarantines, and their watch
 //	quarantines_record.go
@@ -42,7 +43,6 @@ package rollout
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -115,29 +115,19 @@ type Reconciler struct {
 
 	writes      expectations.Versions
 	windows     gather.Windows
-	orphans     orphans
-	conflicts   fieldConflicts
-	rejections  rejections
-	wakeups     wakeups
-	resets      resets
+	memory      memory
 	marks       markCounts
-	mirrors     perObject[time.Time] // when the mirror gate of a Rollout was created
-	unwritable  unwritable
-	culprits    knownCulprits
-	reported    reportedFailures
-	helm        helmReleases
 	targetLooks targetLooks
+	wakeups     wakeups
+	late        lateWatches
 	// started looks at the objects of Kustomizations that did not become healthy.
 	started gather.Started
-	// environments is true once Environments are watched.
-	environments atomic.Bool
-	// quarantines is true once quarantines are watched.
-	quarantines atomic.Bool
 }
 
 // Reconcile takes one decision for a Rollout and carries it out.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	pass := &announce.Pass{}
+	defer r.memory.settle(req.NamespacedName)
 	result, err := r.pass(ctx, req, pass)
 	return pass.End(ctx, result, err)
 }
@@ -150,7 +140,7 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 		pass.Ends("the Rollout does not exist")
 		return r.reportOrphans(ctx, req.NamespacedName)
 	}
-	r.orphans.forgetBut(req.NamespacedName, nil)
+	r.memory.of(req.NamespacedName).orphans = nil
 	switch {
 	case unreadable.Because(err) != nil:
 		pass.Ends("the Rollout cannot be read, and targets stay as they are until it is corrected")
@@ -172,70 +162,59 @@ func (r *Reconciler) pass(ctx context.Context, req ctrl.Request, pass *announce.
 // is written (6), so that any later pass can finish it, also after a crash.
 func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, pass *announce.Pass) (ctrl.Result, error) {
 	// 1. Gather everything that a decision needs. What cannot be read is a fact as well.
-	snapshot := r.gather(ctx, rollout)
+	s := r.gather(ctx, rollout)
 
-	// 2. Decide.
-	decision, err := r.decide(ctx, &snapshot)
-	pass.Decided(decision)
-	if later, ok := errors.AsType[postponed](err); ok {
-		pass.Ends(later.because)
-		return ctrl.Result{RequeueAfter: later.atMost}, nil
-	}
-	if err != nil {
+	// 2. Decide, once everything that the decision depends on was seen.
+	d, err := r.decide(ctx, &s)
+	if pass.Decided(d); err != nil {
 		return giveUp(pass, err)
 	}
-	if snapshot.Unsettled && decision.Action == promotion.Nothing {
-		pass.Ends("an Environment was created a moment ago, and its status is on its way")
-		return ctrl.Result{RequeueAfter: gather.SettlesWithin}, nil
-	}
 
-	elsewhere{r.Reports}.follow(&snapshot, decision)
-
-	// 3. Report: the status that follows from the decision.
-	status, err := rolloutstatus.After(snapshot.Input, decision)
+	// 3. Derive the status that follows from the decision.
+	status, err := rolloutstatus.After(s.Input, d)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 
 	// 4. Record that status, under an optimistic lock.
-	recorded, changed, err := r.record(ctx, rollout, status, decision.Overdue || decision.MetadataResolved)
-
-	// 5. Emit events, notifications and metrics, only of what is stored.
+	recorded, changed, err := r.record(ctx, rollout, status, d.Overdue || d.MetadataResolved)
 	more := false
 	if pass.Stored(changed); err == nil {
-		before := r.culprits.replace(client.ObjectKeyFromObject(rollout), culpritsOf(snapshot.Input))
-		if changed {
-			r.announce(ctx, recorded, snapshot, transitions(recorded, snapshot.Input, decision, before))
-		}
-		r.count(snapshot.Input, recorded, status, decision, changed)
+		// 5. Emit events, notifications and metrics, only of what is stored.
+		r.emit(ctx, recorded, s, d, status, changed)
 
 		// 6. Act: make the targets and HealthChecks follow what is recorded.
-		more, err = r.follow(ctx, recorded, snapshot, decision, changed)
-	}
-	if lostRace(err) {
-		return giveUp(pass, err)
+		more, err = r.follow(ctx, recorded, s, d, changed)
 	}
 
 	// 7. Come back when time alone may change something.
-	at := earliest(r.conflicts.next(recorded, snapshot.Found), r.reported.next(client.ObjectKeyFromObject(rollout), snapshot.Now))
-	next := r.requeue(snapshot.Now, earliest(decision.RecheckAt, at), more)
-	if err = errors.Join(err, snapshot.Err); err != nil {
-		r.wakeups.wake(ctrl.Request{NamespacedName: client.ObjectKeyFromObject(rollout)}, next.RequeueAfter)
-		return ctrl.Result{}, err
-	}
-	return next, nil
+	return r.comeBack(pass, recorded, s, d, more, err)
 }
 
 // lostRace reports whether another client has changed what the pass depends on.
 func lostRace(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errStale) }
 
-// giveUp ends a pass. A lost race is no error: the next pass reads what was written.
+// giveUp ends a pass. A lost race is no error: the next pass reads what was written. What
+// was not seen yet is none either.
 func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
+	if later, ok := errors.AsType[postponed](err); ok {
+		pass.Ends(later.because)
+		return ctrl.Result{RequeueAfter: later.atMost}, nil
+	}
 	if !lostRace(err) {
 		return ctrl.Result{}, err
 	}
 	pass.Ends(errStale.Error())
 	return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
+}
+
+// emit announces and counts what was stored.
+func (r *Reconciler) emit(ctx context.Context, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, status *v1alpha1.RolloutStatus, changed bool) {
+	before := r.memory.of(client.ObjectKeyFromObject(recorded)).replaceCulprits(culpritsOf(s.Input))
+	if changed {
+		r.announce(ctx, recorded, s, transitions(recorded, s.Input, d, before))
+	}
+	r.Metrics.Observe(counted(s.Input, recorded, status, d, changed))
 }
 
 // follow carries out the recorded decision. The release reaches its targets even if an
@@ -249,16 +228,33 @@ func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s g
 	return more && err == nil, err // after an error the next pass waits
 }
 
+// comeBack ends a pass. A pass that has failed is repeated, after the back-off of its error
+// or when time alone may change something, whatever is earlier.
+func (r *Reconciler) comeBack(pass *announce.Pass, recorded *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, more bool, err error) (ctrl.Result, error) {
+	if lostRace(err) {
+		return giveUp(pass, err)
+	}
+	key := client.ObjectKeyFromObject(recorded)
+	m := r.memory.of(key)
+	at := earliest(m.nextConflict(recorded.Current(), s.Found), m.reported.next(s.Now))
+	next := requeue(s.Now, earliest(d.RecheckAt, at), r.Now(), more)
+	if err = errors.Join(err, s.Err); err != nil {
+		r.wakeups.wake(ctrl.Request{NamespacedName: key}, next.RequeueAfter)
+		return ctrl.Result{}, err
+	}
+	return next, nil
+}
+
 // requeue schedules a pass for when time alone may change something; zero means never. If
 // there is more to do, it comes at once.
-func (r *Reconciler) requeue(began, at time.Time, more bool) ctrl.Result {
+func requeue(began, at, now time.Time, more bool) ctrl.Result {
 	switch {
 	case more:
 		return ctrl.Result{RequeueAfter: recheck.AtOnce}
 	case at.IsZero():
 		return ctrl.Result{}
 	}
-	return ctrl.Result{RequeueAfter: recheck.In(at, began, r.Now())}
+	return ctrl.Result{RequeueAfter: recheck.In(at, began, now)}
 }
 
 // earliest returns the earlier of two times; zero means never.

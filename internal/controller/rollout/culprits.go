@@ -4,9 +4,6 @@ package rollout
 
 import (
 	"strings"
-	"sync"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -41,27 +38,9 @@ func (c culprits) differ(now culprits, reason string) bool {
 	return c != nil && now != nil && c[reason] != now[reason]
 }
 
-// knownCulprits remembers the culprits that the stored status of each Rollout names. After
-// a restart it knows none, and a change that it has not seen is not announced.
-type knownCulprits struct {
-	mu  sync.Mutex
-	all map[types.NamespacedName]culprits
-}
-
-// replace remembers the culprits that are stored now, and returns those before.
-func (k *knownCulprits) replace(rollout types.NamespacedName, now culprits) (before culprits) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	before = k.all[rollout]
-	switch {
-	case now == nil:
-		delete(k.all, rollout)
-	case k.all == nil:
-		k.all = map[types.NamespacedName]culprits{rollout: now}
-	default:
-		k.all[rollout] = now
-	}
+// replaceCulprits remembers the culprits that are stored now, and returns those before. After
+// a restart none are known, and a change that was not seen is not announced.
+func (m *remembered) replaceCulprits(now culprits) (before culprits) {
+	before, m.culprits = m.culprits, now
 	return before
 }
-
-func (k *knownCulprits) forget(rollout types.NamespacedName) { k.replace(rollout, nil) }

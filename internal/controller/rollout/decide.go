@@ -11,12 +11,25 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// decide uses what upstreams say now before it promotes a release. It uses live
+// decide takes the decision of a pass, and asks for the reports of upstreams that it needs.
+func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
+	d, err := r.confirmed(ctx, s)
+	switch {
+	case err != nil:
+		return d, err
+	case s.Unsettled && d.Action == promotion.Nothing:
+		return d, errUnsettled
+	}
+	elsewhere{r.Reports}.follow(s, d)
+	return d, nil
+}
+
+// confirmed uses what upstreams say now before it promotes a release. It uses live
 // HealthChecks and targets before it decides that a promotion has ended, or that Flux
 // deploys content that nobody promoted. After an outage the caches may show an old state
 // for a while, and nothing that is found later changes an outcome. The error is of type
 // postponed if something must be seen first.
-func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
+func (r *Reconciler) confirmed(ctx context.Context, s *gather.Snapshot) (promotion.Decision, error) {
 	if r.keepTargetChecks(ctx, s) {
 		return promotion.Decision{}, errTargetChecks
 	}
@@ -66,6 +79,9 @@ func (p postponed) Error() string { return p.because }
 // errTargetChecks means that HealthChecks of targets were written, whose events are on their
 // way.
 var errTargetChecks = postponed{because: "a HealthCheck of a target was created or corrected, whose event is on its way"}
+
+// errUnsettled means that it is not known yet what holds releases.
+var errUnsettled = postponed{"an Environment was created a moment ago, and its status is on its way", gather.SettlesWithin}
 
 // errUnconfirmed means that the last look at the report of an upstream is too old. The end
 // of the next one wakes the Rollout.

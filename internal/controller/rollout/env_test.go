@@ -79,9 +79,9 @@ func (s *testEnv) restart() {
 	s.reconciler = &Reconciler{
 		Client: cached, APIReader: s.WithWatch, Events: s.Events, Now: s.Clock.Now, Notifications: s.notifications, Instance: "test",
 	}
-	s.reconciler.helm.cached.Store(true)
-	s.reconciler.environments.Store(true)
-	s.reconciler.quarantines.Store(s.quarantines)
+	s.reconciler.late.helmReleases.Store(true)
+	s.reconciler.late.environments.Store(true)
+	s.reconciler.late.quarantines.Store(s.quarantines)
 }
 
 // indexes returns the indexes of the caches.

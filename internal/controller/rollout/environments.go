@@ -9,10 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
@@ -24,11 +22,10 @@ import (
 // and their indexes must exist (gather.IndexEnvironments). It may be called once, after
 // SetupWithManager and before the manager starts.
 func (r *Reconciler) WatchEnvironments() error {
-	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object](rolloutOfEnvironment)
-	if err := r.helm.watch(source.Kind[client.Object](r.helm.cache, &environmentsv1.Environment{}, on, upstreamsChanged())); err != nil {
+	if err := r.late.watch(&environmentsv1.Environment{}, rolloutOfEnvironment, upstreamsChanged()); err != nil {
 		return fmt.Errorf("watch Environments: %w", err)
 	}
-	r.environments.Store(true)
+	r.late.environments.Store(true)
 	return nil
 }
 

@@ -292,10 +292,10 @@ func TestRolloutThatNamesAnEnvironmentWaitsForIt(t *testing.T) {
 	waits("Environment prod, which spec.environmentRef names, does not exist or names another Rollout: create it, or correct one of the two")
 	s.Add(fixture.MakeEnvironment("prod").Of("cart").Obj())
 	waits("Environment prod, which spec.environmentRef names, does not exist or names another Rollout: create it, or correct one of the two")
-	s.reconciler.environments.Store(false)
+	s.reconciler.late.environments.Store(false)
 	waits("spec.environmentRef names an Environment, but the controller cannot read Environments here: " +
 		"install their CRD, and grant the rights of the manager role")
-	s.reconciler.environments.Store(true)
+	s.reconciler.late.environments.Store(true)
 	s.Change(&environmentsv1.Environment{ObjectMeta: metav1.ObjectMeta{Name: "prod"}}, func(o client.Object) {
 		o.(*environmentsv1.Environment).Spec.RolloutRef.Name = "shop"
 	})

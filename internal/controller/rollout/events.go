@@ -52,7 +52,7 @@ func (r *Reconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, s 
 			announce.Change(ctx, t.reason, t.message)
 		}
 	}
-	r.notify(ctx, rollout, s, emitted)
+	notifier{r.Client, r.Notifications, r.Instance}.notify(ctx, rollout, s, emitted)
 }
 
 // transitions returns all that the decision caused, in the order in which they are

@@ -17,11 +17,12 @@ import (
 // more.
 func (r *Reconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) gather.Snapshot {
 	key := client.ObjectKeyFromObject(rollout)
-	s := r.gatherer().Gather(ctx, r.reported.acknowledged(key, rollout), r.Now())
+	m := r.memory.of(key)
+	s := r.gatherer().Gather(ctx, m.reported.acknowledged(rollout), r.Now())
 	s.MetadataOff = r.Metadata == nil
 	if s.Targets.Problem == nil {
-		r.conflicts.forgetBut(key, s.Found)
-		r.rejections.forgetBut(key, s.Found)
+		m.conflicts.forgetBut(s.Found)
+		m.rejections.forgetBut(s.Found)
 	}
 	return s
 }
@@ -29,25 +30,25 @@ func (r *Reconciler) gather(ctx context.Context, rollout *v1alpha1.Rollout) gath
 func (r *Reconciler) gatherer() gather.Gatherer {
 	return gather.Gatherer{
 		Client: r.Client, Live: r.APIReader,
-		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.helm.cached.Load(), Environments: r.environments.Load(),
-		Quarantines: r.quarantines.Load(), QuarantinesEverywhere: r.QuarantinesEverywhere,
+		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.late.helmReleases.Load(), Environments: r.late.environments.Load(),
+		Quarantines: r.late.quarantines.Load(), QuarantinesEverywhere: r.QuarantinesEverywhere,
 		InstanceLabels: r.Shard.Labels(),
-		Images:         images{r.Metadata}, Windows: &r.windows, Memory: memory{r}, Started: r.started,
+		Images:         images{r.Metadata}, Windows: &r.windows, Memory: known{r}, Started: r.started,
 	}
 }
 
-// memory is what the reconciler knows that no cache shows.
-type memory struct{ *Reconciler }
+// known is what the reconciler knows that no cache shows.
+type known struct{ *Reconciler }
 
-func (m memory) Stale(copied client.Object) bool { return m.writes.Stale(copied) }
+func (k known) Stale(copied client.Object) bool { return k.writes.Stale(copied) }
 
 // Judge reports a target as contested or failed, as the last write to it ended.
-func (m memory) Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error) {
-	seen, err := m.judgeConflict(ctx, rollout, t, seen)
-	return m.rejections.judge(rollout, t, seen), err
+func (k known) Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error) {
+	seen, err := k.judgeConflict(ctx, rollout, t, seen)
+	return k.memory.of(client.ObjectKeyFromObject(rollout)).judgeRejection(rollout.Current(), t, seen), err
 }
 
 // Checks returns HealthChecks as they were reset.
-func (m memory) Checks(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) ([]v1alpha1.HealthCheck, map[string]string) {
-	return m.asReset(checks), m.resets.rejections(rollout, checks)
+func (k known) Checks(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) ([]v1alpha1.HealthCheck, map[string]string) {
+	return k.resetter().asReset(checks), k.memory.of(client.ObjectKeyFromObject(rollout)).rejectedResets(checks)
 }

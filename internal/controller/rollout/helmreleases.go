@@ -5,16 +5,12 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -23,49 +19,39 @@ import (
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;environments.environments.kuberik.com;releasequarantines.kuberik.com,verbs=list;watch
 
-// helmReleases knows whether HelmReleases are in the cache. Not every cluster serves
-// them, and where it does not, reading them costs requests and causes errors.
-type helmReleases struct {
-	cached atomic.Bool
-	cache  cache.Cache
-	watch  func(source.Source) error
-}
-
 // WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must
 // serve them. It may be called once, after SetupWithManager, also while the manager runs.
 // In that case it returns when the cache is filled. Each existing HelmRelease wakes its
 // Rollouts.
 func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
-	h := &r.helm
-	if err := targets.IndexHelmReleases(ctx, h.cache); err != nil {
+	if err := targets.IndexHelmReleases(ctx, r.late.cache); err != nil {
 		return err
 	}
-	if _, err := h.cache.GetInformer(ctx, &helmv2.HelmRelease{}); err != nil {
+	if _, err := r.late.cache.GetInformer(ctx, &helmv2.HelmRelease{}); err != nil {
 		return fmt.Errorf("watch HelmReleases: %w", err)
 	}
-	h.cached.Store(true)
-	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object, reconcile.Request]
-	for _, watched := range []source.Source{
-		source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on(r.rolloutsOfHelmRelease), contentChanged()),
-		source.Kind[client.Object](h.cache, &helmv2.HelmRelease{}, on(r.rolloutsOfSourceElsewhere), consumptionChanged()),
-	} {
-		if err := h.watch(watched); err != nil {
-			return fmt.Errorf("watch HelmReleases: %w", err)
-		}
+	r.late.helmReleases.Store(true)
+	c := r.concerned()
+	err := r.late.watch(&helmv2.HelmRelease{}, c.rolloutsOfHelmRelease, contentChanged())
+	if err == nil {
+		err = r.late.watch(&helmv2.HelmRelease{}, c.rolloutsOfSourceElsewhere, consumptionChanged())
+	}
+	if err != nil {
+		return fmt.Errorf("watch HelmReleases: %w", err)
 	}
 	return nil
 }
 
 // rolloutsOfHelmRelease maps a HelmRelease to the Rollouts that it names, and to the
 // Rollout of the OCIRepository that provides its chart.
-func (r *Reconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
+func (c concerned) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
 	requests := named(o, targets.RolloutsOf(o)...)
 	key, ok := targets.ChartOf(o.(*helmv2.HelmRelease))
 	if !ok || key.Namespace != o.GetNamespace() {
 		return requests
 	}
 	repository := &sourcev1.OCIRepository{}
-	if err := r.Client.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := c.reader.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a HelmRelease")
 	}
 	return append(requests, named(o, targets.RolloutOf(repository))...)
@@ -73,8 +59,8 @@ func (r *Reconciler) rolloutsOfHelmRelease(ctx context.Context, o client.Object)
 
 // rolloutsOfCharts maps an OCIRepository to the Rollouts that write values of the
 // HelmReleases with this chart, in its namespace or in another.
-func (r *Reconciler) rolloutsOfCharts(ctx context.Context, source client.Object) []reconcile.Request {
-	if !r.helm.cached.Load() {
+func (c concerned) rolloutsOfCharts(ctx context.Context, source client.Object) []reconcile.Request {
+	if !c.late.helmReleases.Load() {
 		return nil
 	}
 	key := client.ObjectKeyFromObject(source).String()
@@ -84,7 +70,7 @@ func (r *Reconciler) rolloutsOfCharts(ctx context.Context, source client.Object)
 		{client.MatchingFields{targets.ForeignChartIndex: key}},
 	} {
 		charts := &helmv2.HelmReleaseList{}
-		if err := r.Client.List(ctx, charts, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
+		if err := c.reader.List(ctx, charts, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
 			ctrl.LoggerFrom(ctx).Error(err, "list HelmReleases of an OCIRepository")
 		}
 		for i := range charts.Items {

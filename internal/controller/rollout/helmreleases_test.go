@@ -154,7 +154,7 @@ func TestWhereHelmReleasesAreNotServedNobodyAsksForThem(t *testing.T) {
 		})
 	}
 	s.restart()
-	s.reconciler.helm.cached.Store(false)
+	s.reconciler.late.helmReleases.Store(false)
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(Equal([]promoted{{ID: 1, Tag: "1.0.0", State: v1alpha1.BakeSucceeded}}))
 }
@@ -171,7 +171,7 @@ func TestHelmReleaseLeadsToTheRolloutOfItsNamespaceOnly(t *testing.T) {
 		"none":             {fixture.MakeHelmRelease("none").InNamespace(s.Namespace), nil},
 		"of no repository": {fixture.MakeHelmRelease("shop").InNamespace(s.Namespace).FromChart("shop"), nil},
 	} {
-		s.Expect(s.reconciler.rolloutsOfHelmRelease(s.Ctx, tt.release.Obj())).To(Equal(tt.want), name)
+		s.Expect(s.reconciler.concerned().rolloutsOfHelmRelease(s.Ctx, tt.release.Obj())).To(Equal(tt.want), name)
 	}
 	found, err := s.reconciler.gatherer().Targets(s.Ctx, s.Key("shop"))
 	s.Expect(err).NotTo(HaveOccurred())

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,73 +14,99 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// perObject remembers a value for each object that a Rollout depends on. The values are
-// lost with the process. The zero value is ready to use.
-type perObject[T any] struct {
+// memory is what the passes over a Rollout leave for the next one. Nothing of it is needed
+// to be right: a restart loses it all, and costs some requests. The zero value is empty.
+type memory struct {
 	mu  sync.Mutex
-	all map[types.NamespacedName]map[types.UID]*T
+	all map[types.NamespacedName]*remembered
 }
 
-// of returns the value for an object; nil if there is none.
-func (m *perObject[T]) of(rollout types.NamespacedName, object client.Object) *T {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.all[rollout][object.GetUID()]
+// remembered is the memory of one Rollout. There is only one pass over a Rollout at a time,
+// and only that pass uses it.
+type remembered struct {
+	conflicts  perObject[targetConflict]
+	rejections perObject[rejectedWrite]
+	resets     perObject[string]    // why the API server rejects the reset of a HealthCheck
+	mirrors    perObject[time.Time] // when the mirror gate of the Rollout was created
+	orphans    perObject[sighting]
+	culprits   culprits // those that the stored status names
+	unwritable string   // the version of the Rollout that does not accept a status
+	reported   reportedFailure
 }
 
-// put remembers a value for an object; nil removes it.
-func (m *perObject[T]) put(rollout types.NamespacedName, object client.Object, next *T) {
+// of returns the memory of a Rollout.
+func (m *memory) of(rollout types.NamespacedName) *remembered {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	switch {
-	case next == nil:
-		delete(m.all[rollout], object.GetUID())
-		return
-	case m.all == nil:
-		m.all = map[types.NamespacedName]map[types.UID]*T{}
+	if m.all == nil {
+		m.all = map[types.NamespacedName]*remembered{}
 	}
 	if m.all[rollout] == nil {
-		m.all[rollout] = map[types.UID]*T{}
+		m.all[rollout] = &remembered{}
 	}
-	m.all[rollout][object.GetUID()] = next
+	return m.all[rollout]
 }
 
-// forgetBut drops the values of all other targets of the Rollout.
-func (m *perObject[T]) forgetBut(rollout types.NamespacedName, found []targets.Target) {
-	m.keep(rollout, func(uid types.UID) bool {
-		return slices.ContainsFunc(found, func(t targets.Target) bool { return t.Object().GetUID() == uid })
-	})
-}
-
-// keep drops the values of all other objects of the Rollout.
-func (m *perObject[T]) keep(rollout types.NamespacedName, wanted func(types.UID) bool) {
+// settle ends a pass: a Rollout of which nothing is remembered takes no room.
+func (m *memory) settle(rollout types.NamespacedName) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.all[rollout], func(uid types.UID, _ *T) bool { return !wanted(uid) })
-	if len(m.all[rollout]) == 0 {
+	if of := m.all[rollout]; of != nil && of.isEmpty() {
 		delete(m.all, rollout)
 	}
 }
 
-// forget drops everything that is remembered of a Rollout that was deleted, but for the
-// targets that still name it (orphans). This is the one place for it. Nothing of it is
-// needed to be right: a restart loses it all, and costs some requests.
+func (m *remembered) isEmpty() bool {
+	return len(m.conflicts)+len(m.rejections)+len(m.resets)+len(m.mirrors)+len(m.orphans)+len(m.culprits)+len(m.unwritable) == 0 &&
+		m.reported.isSettled()
+}
+
+// forgetInactive drops what is remembered only of a Rollout that is reconciled.
+func (m *remembered) forgetInactive() {
+	m.culprits, m.unwritable, m.reported = nil, "", reportedFailure{}
+}
+
+// forget drops everything about a Rollout that was deleted, except the targets that still
+// name it.
+func (m *remembered) forget() { *m = remembered{orphans: m.orphans} }
+
+// perObject is a value for each object that a Rollout depends on.
+type perObject[T any] map[types.UID]*T
+
+// of returns the value for an object; nil if there is none.
+func (p perObject[T]) of(object client.Object) *T { return p[object.GetUID()] }
+
+// put remembers a value for an object; nil removes it.
+func (p *perObject[T]) put(object client.Object, next *T) {
+	switch {
+	case next == nil:
+		delete(*p, object.GetUID())
+		return
+	case *p == nil:
+		*p = perObject[T]{}
+	}
+	(*p)[object.GetUID()] = next
+}
+
+// forgetBut drops the values of all other targets.
+func (p perObject[T]) forgetBut(found []targets.Target) {
+	maps.DeleteFunc(p, func(uid types.UID, _ *T) bool {
+		return !slices.ContainsFunc(found, func(t targets.Target) bool { return t.Object().GetUID() == uid })
+	})
+}
+
+// forget drops what is remembered of a Rollout that was deleted.
 func (r *Reconciler) forget(rollout types.NamespacedName) {
 	r.forgetInactive(rollout)
-	r.conflicts.forgetBut(rollout, nil)
-	r.rejections.forgetBut(rollout, nil)
-	r.resets.forgetBut(rollout, nil)
-	r.mirrors.forgetBut(rollout, nil)
+	r.memory.of(rollout).forget()
 	r.targetLooks.forget(rollout.Namespace)
 }
 
 // forgetInactive drops what is remembered only of a Rollout that is reconciled. One that
 // is suspended or being deleted waits for no metadata, and no metric counts it.
 func (r *Reconciler) forgetInactive(rollout types.NamespacedName) {
+	r.memory.of(rollout).forgetInactive()
 	images{r.Metadata}.forget(rollout)
 	elsewhere{r.Reports}.forget(rollout)
-	r.unwritable.forget(rollout)
-	r.culprits.forget(rollout)
-	r.reported.forget(rollout)
 	r.Metrics.Forget(rollout)
 }

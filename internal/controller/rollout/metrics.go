@@ -8,8 +8,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// count adds the decision of a pass to the metrics, after it is stored.
-func (r *Reconciler) count(in promotion.Input, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, changed bool) {
+// counted returns what the metrics count of a pass whose decision was stored.
+func counted(in promotion.Input, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, changed bool) metrics.Pass {
 	pass := metrics.Pass{Before: in.Rollout, Status: status, Decision: d}
 	if d.Action.Promotes() {
 		pass.Proven = promotion.ProvenSince(in, d.Release)
@@ -17,5 +17,5 @@ func (r *Reconciler) count(in promotion.Input, recorded *v1alpha1.Rollout, statu
 	if changed {
 		pass.Stored = recorded
 	}
-	r.Metrics.Observe(pass)
+	return pass
 }

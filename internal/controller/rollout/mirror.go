@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
@@ -37,50 +38,56 @@ func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout,
 	case d.Action.Promotes(), s.Gates.Problem != nil: // the next pass knows
 		return nil
 	case gate != nil:
-		return r.updateMirror(ctx, gate, free)
+		return mirrorWriter{r.Client, &r.writes}.update(ctx, gate, free)
 	case free == nil, slices.ContainsFunc(s.Gates.Gates, func(g v1alpha1.RolloutGate) bool { return g.Name == promotion.MirrorName(rollout) }):
 		return nil // one of that name that a user has created stays as it is
 	}
-	key := client.ObjectKeyFromObject(rollout)
-	if created := r.mirrors.of(key, rollout); created != nil && r.Now().Sub(*created) < mirrorSettles {
+	m := r.memory.of(client.ObjectKeyFromObject(rollout))
+	if created := m.mirrors.of(rollout); created != nil && r.Now().Sub(*created) < mirrorSettles {
 		return nil
 	}
-	if err := r.createMirror(ctx, rollout, free); err != nil {
+	if err := (mirrorWriter{r.Client, &r.writes}).create(ctx, rollout, free); err != nil {
 		return err
 	}
 	now := r.Now()
-	r.mirrors.put(key, rollout, &now)
+	m.mirrors.put(rollout, &now)
 	return nil
 }
 
-// updateMirror writes the list of versions if it has changed. It deletes the gate if nothing
+// mirrorWriter writes the gate.
+type mirrorWriter struct {
+	client client.Client
+	writes *expectations.Versions
+}
+
+// update writes the list of versions if it has changed. It deletes the gate if nothing
 // is held.
-func (r *Reconciler) updateMirror(ctx context.Context, gate *v1alpha1.RolloutGate, free []string) error {
+func (w mirrorWriter) update(ctx context.Context, gate *v1alpha1.RolloutGate, free []string) error {
 	switch shown := gate.Spec.AllowedVersions; {
-	case r.writes.Stale(gate), free != nil && shown != nil && slices.Equal(*shown, free):
+	case w.writes.Stale(gate), free != nil && shown != nil && slices.Equal(*shown, free):
 		return nil
 	case free == nil:
-		return client.IgnoreNotFound(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}))
+		return client.IgnoreNotFound(w.client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}))
 	}
 	changed := gate.DeepCopy()
 	changed.Spec.AllowedVersions, changed.Spec.Passing = &free, nil
-	written, err := write.Patch(ctx, r.Client, changed, client.MergeFrom(gate))
+	written, err := write.Patch(ctx, w.client, changed, client.MergeFrom(gate))
 	if err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	r.writes.Wrote(written)
+	w.writes.Wrote(written)
 	return nil
 }
 
-// createMirror creates the gate. One of another Rollout that has that name stays as it is.
-func (r *Reconciler) createMirror(ctx context.Context, rollout *v1alpha1.Rollout, free []string) error {
+// create creates the gate. One of another Rollout that has that name stays as it is.
+func (w mirrorWriter) create(ctx context.Context, rollout *v1alpha1.Rollout, free []string) error {
 	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{
 		Namespace: rollout.Namespace, Name: promotion.MirrorName(rollout), Labels: map[string]string{v1alpha1.MirrorLabel: "true"},
 		Annotations:     map[string]string{v1alpha1.PrettyNameAnnotation: mirrorTitle, v1alpha1.DescriptionAnnotation: mirrorText},
 		OwnerReferences: gather.OwnedBy(rollout),
 	}}
 	gate.Spec.RolloutRef, gate.Spec.AllowedVersions = &v1alpha1.LocalObjectReference{Name: rollout.Name}, &free
-	switch err := r.Client.Create(ctx, gate, client.FieldOwner(write.FieldManager)); {
+	switch err := w.client.Create(ctx, gate, client.FieldOwner(write.FieldManager)); {
 	case apierrors.IsAlreadyExists(err):
 		ctrl.LoggerFrom(ctx).V(1).Info("a gate of the name of the mirror exists", "gate", gate.Name)
 	case err != nil:

@@ -56,28 +56,35 @@ const (
 	mostOnBehalf = 20
 )
 
+// notifier sends transitions as Flux events.
+type notifier struct {
+	client   client.Client
+	to       Notifications // nil sends none
+	instance string
+}
+
 // notify sends each transition for the Rollout itself, and on behalf of the Flux objects
 // that it drives, because existing Alerts select those.
-func (r *Reconciler) notify(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, emitted []transition) {
-	if r.Notifications == nil || len(emitted) == 0 {
+func (n notifier) notify(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, emitted []transition) {
+	if n.to == nil || len(emitted) == 0 {
 		return
 	}
-	driven := r.drivenObjects(ctx, rollout, s)
+	driven := n.drivenObjects(ctx, rollout, s)
 	for _, t := range emitted {
 		if t.severity == "" {
 			continue
 		}
-		event := r.fluxEvent(rollout, s.Input, t)
+		event := n.fluxEvent(rollout, s.Input, t)
 		for _, object := range driven {
-			r.send(event, fmt.Sprintf("Rollout %s: %s", rollout.Name, t.message), object, rollout, t)
+			n.send(event, fmt.Sprintf("Rollout %s: %s", rollout.Name, t.message), object, rollout, t)
 		}
-		r.send(event, t.message, rollout, rollout, t)
+		n.send(event, t.message, rollout, rollout, t)
 	}
 }
 
 // drivenObjects returns the objects that the Rollout writes, or its ImagePolicy if there
 // are none.
-func (r *Reconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot) []client.Object {
+func (n notifier) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot) []client.Object {
 	var driven []client.Object
 	for _, t := range s.Found {
 		if names(t, rollout.Name) {
@@ -88,7 +95,7 @@ func (r *Reconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollou
 		return driven[:min(len(driven), mostOnBehalf)]
 	}
 	policy := &imagev1.ImagePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: rollout.Namespace, Name: rollout.Spec.ReleasesImagePolicy.Name}}
-	if err := r.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+	if err := n.client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
 		ctrl.LoggerFrom(ctx).V(1).Info("the ImagePolicy is named in events without its UID", "error", err.Error())
 	}
 	return []client.Object{policy}
@@ -96,7 +103,7 @@ func (r *Reconciler) drivenObjects(ctx context.Context, rollout *v1alpha1.Rollou
 
 // fluxEvent returns the common part of the events of one transition. The Rollout's own
 // metadata is set first and cannot replace ours.
-func (r *Reconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.Input, t transition) eventv1.Event {
+func (n notifier) fluxEvent(rollout *v1alpha1.Rollout, in promotion.Input, t transition) eventv1.Event {
 	metadata := ownMetadata(rollout.Annotations)
 	maps.Copy(metadata, t.metadata)
 	metadata[metaRollout] = rollout.Name
@@ -107,7 +114,7 @@ func (r *Reconciler) fluxEvent(rollout *v1alpha1.Rollout, in promotion.Input, t 
 	}
 	return eventv1.Event{
 		Severity: t.severity, Timestamp: metav1.NewTime(in.Now), Reason: reason,
-		Metadata: metadata, ReportingController: promotion.SystemName, ReportingInstance: r.Instance,
+		Metadata: metadata, ReportingController: promotion.SystemName, ReportingInstance: n.instance,
 	}
 }
 
@@ -126,8 +133,8 @@ func ownMetadata(annotations map[string]string) map[string]string {
 // send completes a copy of an event for its object. The token makes it different from all
 // earlier events, even with the same text. Without it, notification-controller would drop
 // it as a duplicate.
-func (r *Reconciler) send(event eventv1.Event, message string, object client.Object, rollout *v1alpha1.Rollout, t transition) {
-	kind, err := r.Client.GroupVersionKindFor(object)
+func (n notifier) send(event eventv1.Event, message string, object client.Object, rollout *v1alpha1.Rollout, t transition) {
+	kind, err := n.client.GroupVersionKindFor(object)
 	if err != nil {
 		return // not a kind that the controller reads
 	}
@@ -137,7 +144,7 @@ func (r *Reconciler) send(event eventv1.Event, message string, object client.Obj
 	if t.release != nil {
 		event.Metadata[kind.Group+"/"+eventv1.MetaRevisionKey] = revision(*t.release)
 	}
-	r.Notifications.Send(event)
+	n.to.Send(event)
 }
 
 func reference(object client.Object, kind schema.GroupVersionKind) corev1.ObjectReference {

@@ -5,14 +5,13 @@ package rollout
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
@@ -23,16 +22,8 @@ import (
 // warning: objects that are applied together are created one by one.
 const orphanGrace = 10 * time.Second
 
-// orphans remembers since when targets name a Rollout that does not exist, to report each
-// target once.
-//
-// The map is grouped by Rollout because every pass of every Rollout asks whether there is
-// something to forget.
-type orphans struct {
-	mu   sync.Mutex
-	seen map[types.NamespacedName]map[types.UID]*sighting
-}
-
+// sighting is since when a target names a Rollout that does not exist. Each is reported
+// once, and again if it has named another one meanwhile.
 type sighting struct {
 	since    time.Time
 	reported bool
@@ -47,8 +38,9 @@ func (r *Reconciler) reportOrphans(ctx context.Context, rollout types.Namespaced
 	if !r.Shard.TakesUnlabelled() {
 		return ctrl.Result{}, nil
 	}
+	m := r.memory.of(rollout)
 	if exists, err := r.Shard.Exists(ctx, rollout); exists || err != nil {
-		r.orphans.forgetBut(rollout, nil)
+		m.orphans = nil
 		return ctrl.Result{}, err
 	}
 	found, err := r.gatherer().Targets(ctx, rollout)
@@ -56,10 +48,10 @@ func (r *Reconciler) reportOrphans(ctx context.Context, rollout types.Namespaced
 		return ctrl.Result{}, fmt.Errorf("find what names Rollout %s: %w", rollout, err)
 	}
 	found = slices.DeleteFunc(found, func(t targets.Target) bool { return !names(t, rollout.Name) })
-	r.orphans.forgetBut(rollout, found)
+	m.orphans.forgetBut(found)
 	var result ctrl.Result
 	for _, t := range found {
-		report, wait := r.orphans.due(rollout, t.Object().GetUID(), r.Now())
+		report, wait := m.due(t.Object(), r.Now())
 		if report {
 			announce.Event(announce.About(ctx, t.Kind(), t.Object()), r.Events, t.Object(), corev1.EventTypeWarning, v1alpha1.RolloutNotFoundReason,
 				fmt.Sprintf("an annotation names Rollout %s, which does not exist: create it, or correct the annotation", rollout))
@@ -77,36 +69,15 @@ func names(t targets.Target, rollout string) bool {
 
 // due reports whether an orphan must be reported now, or else how long to wait; zero if
 // it was reported.
-func (o *orphans) due(rollout types.NamespacedName, target types.UID, now time.Time) (report bool, wait time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.seen == nil {
-		o.seen = map[types.NamespacedName]map[types.UID]*sighting{}
-	}
-	if o.seen[rollout] == nil {
-		o.seen[rollout] = map[types.UID]*sighting{}
-	}
-	s := o.seen[rollout][target]
+func (m *remembered) due(target client.Object, now time.Time) (report bool, wait time.Duration) {
+	s := m.orphans.of(target)
 	if s == nil {
 		s = &sighting{since: now}
-		o.seen[rollout][target] = s
+		m.orphans.put(target, s)
 	}
 	if wait = s.since.Add(orphanGrace).Sub(now); wait > 0 {
 		return false, wait
 	}
 	report, s.reported = !s.reported, true
 	return report, 0
-}
-
-// forgetBut forgets all other targets. They are reported again if they name the missing
-// Rollout again.
-func (o *orphans) forgetBut(rollout types.NamespacedName, found []targets.Target) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	maps.DeleteFunc(o.seen[rollout], func(uid types.UID, _ *sighting) bool {
-		return !slices.ContainsFunc(found, func(t targets.Target) bool { return t.Object().GetUID() == uid })
-	})
-	if len(o.seen[rollout]) == 0 {
-		delete(o.seen, rollout)
-	}
 }

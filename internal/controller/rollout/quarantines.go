@@ -12,11 +12,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
@@ -42,24 +41,24 @@ const (
 // writes to targets, so that it delays no rollback. Failed writes are retried with back-off,
 // and do not fail the pass.
 func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Rollout, in promotion.Input) {
-	if !r.quarantines.Load() || r.QuarantinesReadOnly {
+	if !r.late.quarantines.Load() || r.QuarantinesReadOnly {
 		return
 	}
-	key := client.ObjectKeyFromObject(recorded)
+	reported := &r.memory.of(client.ObjectKeyFromObject(recorded)).reported
 	in.Rollout = recorded
 	report := promotion.DueReport(in)
 	if report == nil {
-		r.reported.succeeded(key)
+		reported.succeeded()
 		return
 	}
-	if !r.reported.next(key, in.Now).IsZero() {
+	if !reported.next(in.Now).IsZero() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, reportsWithin)
 	defer cancel()
-	listed, err := r.reportFailure(ctx, in, *report)
+	listed, err := quarantineWriter{r.Client, r.APIReader, r.Events, r.Now}.reportFailure(ctx, in, *report)
 	if listed {
-		r.reported.wrote(key, *report)
+		reported.written = report
 	}
 	if err != nil {
 		err = fmt.Errorf("the failure of %s could not be reported to ReleaseQuarantine %s: %w", report.Tag, report.Name, err)
@@ -67,11 +66,19 @@ func (r *Reconciler) reportFailures(ctx context.Context, recorded *v1alpha1.Roll
 	r.noteReport(ctx, recorded, err)
 }
 
+// quarantineWriter writes failures to ReleaseQuarantines.
+type quarantineWriter struct {
+	client client.Client
+	live   client.Reader
+	events record.EventRecorder
+	now    func() time.Time
+}
+
 // reportFailure returns whether the quarantine lists the failure now. It starts again if
 // another client was faster.
-func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
+func (w quarantineWriter) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
 	for range reportAttempts {
-		listed, err = r.tryReport(ctx, in, report)
+		listed, err = w.tryReport(ctx, in, report)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return listed, err
 		}
@@ -80,11 +87,11 @@ func (r *Reconciler) reportFailure(ctx context.Context, in promotion.Input, repo
 }
 
 // tryReport reads the live object: another Rollout may have written it a moment ago.
-func (r *Reconciler) tryReport(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
+func (w quarantineWriter) tryReport(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
 	q := &v1alpha1.ReleaseQuarantine{}
-	err = r.APIReader.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
+	err = w.live.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
 	if apierrors.IsNotFound(err) {
-		q, err = r.createQuarantine(ctx, in, report)
+		q, err = w.createQuarantine(ctx, in, report)
 	}
 	switch {
 	case err != nil:
@@ -94,24 +101,24 @@ func (r *Reconciler) tryReport(ctx context.Context, in promotion.Input, report p
 	case !quarantine.TakesFailures(&q.Spec, quarantine.IsManaged(q)):
 		return false, nil // a user has created or lifted it since
 	}
-	err = r.addFailure(ctx, in, q, report)
+	err = w.addFailure(ctx, in, q, report)
 	return err == nil, err
 }
 
 // errOtherContent means that a user has created an object of this name.
 var errOtherContent = errors.New("it is about another digest: delete it, and give the quarantine of that digest another name")
 
-func (r *Reconciler) createQuarantine(ctx context.Context, in promotion.Input, report promotion.Report) (*v1alpha1.ReleaseQuarantine, error) {
+func (w quarantineWriter) createQuarantine(ctx context.Context, in promotion.Input, report promotion.Report) (*v1alpha1.ReleaseQuarantine, error) {
 	q := &v1alpha1.ReleaseQuarantine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Rollout.Namespace, Name: report.Name, Labels: quarantine.Labels(report.Name),
 		},
 		Spec: failedSpec(report),
 	}
-	if err := r.Client.Create(ctx, q); err != nil {
+	if err := w.client.Create(ctx, q); err != nil {
 		return nil, err
 	}
-	announce.Event(ctx, r.Events, q, corev1.EventTypeWarning, v1alpha1.ReleaseQuarantinedReason,
+	announce.Event(ctx, w.events, q, corev1.EventTypeWarning, v1alpha1.ReleaseQuarantinedReason,
 		fmt.Sprintf("%s failed on Rollout %s: %s", report.Tag, in.Rollout.Name, report.Failure.Message))
 	return q, nil
 }
@@ -132,26 +139,25 @@ func failedSpec(report promotion.Report) v1alpha1.ReleaseQuarantineSpec {
 // server must serve both kinds. It may be called once, after SetupWithManager and before
 // the manager starts.
 func (r *Reconciler) WatchQuarantines() error {
-	on := handler.TypedEnqueueRequestsFromMapFunc[client.Object](r.rolloutsOfQuarantine)
 	for _, kind := range []client.Object{&v1alpha1.ReleaseQuarantine{}, &v1alpha1.ClusterReleaseQuarantine{}} {
-		if err := r.helm.watch(source.Kind[client.Object](r.helm.cache, kind, on)); err != nil {
+		if err := r.late.watch(kind, r.concerned().rolloutsOfQuarantine); err != nil {
 			return fmt.Errorf("watch %T: %w", kind, err)
 		}
 	}
-	r.quarantines.Store(true)
+	r.late.quarantines.Store(true)
 	return nil
 }
 
 // rolloutsOfQuarantine returns the Rollouts that know a release that the quarantine may be
 // about.
-func (r *Reconciler) rolloutsOfQuarantine(ctx context.Context, o client.Object) []reconcile.Request {
+func (c concerned) rolloutsOfQuarantine(ctx context.Context, o client.Object) []reconcile.Request {
 	spec, _ := quarantine.Parts(o)
 	namespace := o.GetNamespace()
-	if r.QuarantinesEverywhere {
+	if c.quarantinesEverywhere {
 		namespace = ""
 	}
 	list := &v1alpha1.RolloutList{}
-	if err := r.Client.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
+	if err := c.reader.List(ctx, list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a quarantine")
 		return nil
 	}

@@ -14,15 +14,15 @@ import (
 )
 
 // addFailure writes the failure, under an optimistic lock.
-func (r *Reconciler) addFailure(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report promotion.Report) error {
+func (w quarantineWriter) addFailure(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report promotion.Report) error {
 	next, changed := quarantine.Report(q.Status, report.Failure, in.Rollout.Spec.Quarantine)
 	if !changed {
 		return nil
 	}
-	next = quarantine.Settle(&q.Spec, next, q.Generation, r.Now())
+	next = quarantine.Settle(&q.Spec, next, q.Generation, w.now())
 	patch, err := write.StatusPatch(q.ResourceVersion, q.Status, next)
 	if err == nil {
-		_, err = write.PatchStatus(ctx, r.Client, q, patch)
+		_, err = write.PatchStatus(ctx, w.client, q, patch)
 	}
 	if err != nil {
 		return fmt.Errorf("write its status: %w", err)

@@ -84,7 +84,7 @@ func TestSourceElsewhereWakesTheRolloutsOfItsConsumers(t *testing.T) {
 	s.Add(consumer)
 	source := fixture.MakeRepository("web").Obj()
 	source.Namespace = elsewhere
-	woken := s.reconciler.rolloutsOfSource(s.Ctx, source)
+	woken := s.reconciler.concerned().rolloutsOfSource(s.Ctx, source)
 	s.Expect(woken).To(HaveLen(1))
 	s.Expect(woken[0].NamespacedName).To(Equal(s.Key("shop")))
 }

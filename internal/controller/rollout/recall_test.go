@@ -33,7 +33,7 @@ func openRecall(t *testing.T) *testEnv {
 	s := openAlone(t, fixture.MakeScan("shop").Found("1.1.0").Obj(), fixture.MakePolicy("shop").Latest("1.1.0").Obj(), first, second,
 		fixture.MakeRepository("shop").DrivenBy("shop").Obj(), fixture.MakeRepository("shop-eu").DrivenBy("shop-eu").Obj(),
 		fixture.MakeHealthCheck("error-rate").Obj())
-	s.reconciler.quarantines.Store(true)
+	s.reconciler.late.quarantines.Store(true)
 	s.deployBoth()
 	s.release("shop", "1.2.0")
 	s.reflects(digestOf("1.2.0"))

@@ -34,7 +34,7 @@ func (r *Reconciler) record(ctx context.Context, rollout *v1alpha1.Rollout, stat
 		r.reportUnwritable(ctx, rollout, err)
 		return rollout, false, fmt.Errorf("write status: %w", err)
 	}
-	r.unwritable.forget(client.ObjectKeyFromObject(rollout))
+	r.memory.of(client.ObjectKeyFromObject(rollout)).unwritable = ""
 	r.writes.Wrote(answer)
 	next := *rollout
 	next.ResourceVersion, next.Status = answer.ResourceVersion, *status

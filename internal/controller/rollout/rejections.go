@@ -55,35 +55,31 @@ func rejectionsIn(err error) []rejection {
 	return nil
 }
 
-// rejections remembers, per Rollout and target, which write was refused last. Every pass
-// reports it until the write is accepted or not needed any more. The state that the
-// target itself reports does not replace it.
-type rejections struct{ perObject[rejectedWrite] }
-
+// rejectedWrite is the last write to a target that was refused. Every pass reports it until
+// the write is accepted or not needed any more. The state that the target itself reports
+// does not replace it.
 type rejectedWrite struct {
 	version string // of the Rollout
 	message string
 }
 
-// judge reports a target as failed while a write to it is refused.
-func (r *rejections) judge(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) promotion.Target {
-	key, current := client.ObjectKeyFromObject(rollout), rollout.Current()
-	last := r.of(key, t.Object())
+// judgeRejection reports a target as failed while a write to it is refused.
+func (m *remembered) judgeRejection(current *v1alpha1.DeploymentHistoryEntry, t targets.Target, seen promotion.Target) promotion.Target {
+	last := m.rejections.of(t.Object())
 	switch {
 	case last == nil:
 		return seen
 	case current == nil, last.version != current.Version.Tag, !t.Writable(last.version) && !t.OwnsTooMuch():
-		r.put(key, t.Object(), nil)
+		m.rejections.put(t.Object(), nil)
 		return seen
 	}
 	seen.State, seen.Reason, seen.Message = v1alpha1.TargetFailed, v1alpha1.TargetRejected, last.message
 	return seen
 }
 
-// note remembers the writes that were refused in a pass, the first to each target, and
+// noteRejections remembers the writes that were refused in a pass, the first to each target, and
 // returns those that are new.
-func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (unknown []rejection) {
-	key := client.ObjectKeyFromObject(rollout)
+func (m *remembered) noteRejections(version string, rejected []rejection) (unknown []rejection) {
 	noted := map[types.UID]bool{}
 	for _, rejection := range rejected {
 		object := rejection.target.Object()
@@ -91,9 +87,9 @@ func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (unkn
 			continue
 		}
 		noted[object.GetUID()] = true
-		next := rejectedWrite{version: strings.Clone(rollout.Current().Version.Tag), message: truncate.Message(rejection.Error())}
-		if last := r.of(key, object); last == nil || *last != next {
-			r.put(key, object, &next)
+		next := rejectedWrite{version: strings.Clone(version), message: truncate.Message(rejection.Error())}
+		if last := m.rejections.of(object); last == nil || *last != next {
+			m.rejections.put(object, &next)
 			unknown = append(unknown, rejection)
 		}
 	}
@@ -103,7 +99,11 @@ func (r *rejections) note(rollout *v1alpha1.Rollout, rejected []rejection) (unkn
 // reportRejections shows refused writes in the status. They are worth one additional status
 // write in a promotion.
 func (r *Reconciler) reportRejections(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision, err error) error {
-	rejected := r.rejections.note(rollout, rejectionsIn(err))
+	rejected := rejectionsIn(err)
+	if len(rejected) == 0 {
+		return nil
+	}
+	rejected = r.memory.of(client.ObjectKeyFromObject(rollout)).noteRejections(rollout.Current().Version.Tag, rejected)
 	if len(rejected) == 0 {
 		return nil
 	}

@@ -93,7 +93,7 @@ func TestQuarantineThatCannotBeWrittenKeepsNothingBack(t *testing.T) {
 			s.Expect(s.rollout("shop").Status.History[1].Quarantine).To(Equal(quarantineOf("1.1.0")))
 			s.isBack()
 			s.Expect(s.notWritten()).To(BeEmpty())
-			s.Expect(s.reconciler.reported.all).To(BeEmpty(), "nothing is remembered for ever")
+			s.Expect(s.reconciler.memory.of(s.Key("shop")).reported.isSettled()).To(BeTrue(), "nothing is remembered for ever")
 		})
 	}
 }
@@ -137,18 +137,18 @@ func TestQuarantineOfOtherContentIsNotWritten(t *testing.T) {
 }
 
 func TestReportIsTriedLaterEachTimeButNeverLaterThanFiveMinutes(t *testing.T) {
-	g, r, key := NewWithT(t), &reportedFailures{}, client.ObjectKey{Name: "shop"}
+	g, f := NewWithT(t), &reportedFailure{}
 	var waits []time.Duration
 	for range 12 {
-		r.failed(key, "no", fixture.Noon)
-		waits = append(waits, r.next(key, fixture.Noon).Sub(fixture.Noon))
+		f.failed("no", fixture.Noon)
+		waits = append(waits, f.next(fixture.Noon).Sub(fixture.Noon))
 	}
 	s := time.Second
 	g.Expect(waits).To(Equal([]time.Duration{5 * s, 10 * s, 20 * s, 40 * s, 80 * s, 160 * s, 300 * s, 300 * s, 300 * s, 300 * s, 300 * s, 300 * s}))
-	g.Expect(r.next(key, fixture.Noon.Add(5*time.Minute))).To(BeZero(), "it may be tried now")
-	r.succeeded(key)
-	g.Expect(r.next(key, fixture.Noon)).To(BeZero())
-	g.Expect(r.failed(key, "no", fixture.Noon)).To(BeTrue(), "it is said again")
+	g.Expect(f.next(fixture.Noon.Add(5*time.Minute))).To(BeZero(), "it may be tried now")
+	f.succeeded()
+	g.Expect(f.next(fixture.Noon)).To(BeZero())
+	g.Expect(f.failed("no", fixture.Noon)).To(BeTrue(), "it is said again")
 }
 
 // TestFailureIsNotAddedToAQuarantineThatAUserDecides: it holds the release anyway, or is not

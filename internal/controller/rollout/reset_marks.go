@@ -62,7 +62,7 @@ func (m *markCounts) forgetGone() predicate.Predicate {
 // marked: the API server accepts 256 KiB of annotations in total, which the marks of a
 // few thousand preview environments would fill. If the controller may not list all
 // Rollouts, it cannot know which to remove, and leaves them.
-func (r *Reconciler) dropMarks(ctx context.Context, check *v1alpha1.HealthCheck) {
+func (r resetter) dropMarks(ctx context.Context, check *v1alpha1.HealthCheck) {
 	count := 0
 	for key := range check.Annotations {
 		if strings.HasPrefix(key, v1alpha1.ResetAnnotationPrefix) {
@@ -103,13 +103,13 @@ func Kept() map[client.Object]cache.ByObject {
 
 // existingRollouts returns the UIDs of all Rollouts in all namespaces and shards,
 // uncached.
-func (r *Reconciler) existingRollouts(ctx context.Context) (map[types.UID]bool, error) {
+func (r resetter) existingRollouts(ctx context.Context) (map[types.UID]bool, error) {
 	const page = 500
 	exist := map[types.UID]bool{}
 	for next := ""; ; {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind + "List"))
-		if err := r.APIReader.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
+		if err := r.live.List(ctx, list, client.Limit(page), client.Continue(next)); err != nil {
 			return nil, err
 		}
 		for i := range list.Items {

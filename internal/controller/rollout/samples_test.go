@@ -124,7 +124,7 @@ func TestSampleOfARollbackGoesBack(t *testing.T) {
 // quarantine.
 func TestSamplesOfQuarantinesHoldReleases(t *testing.T) {
 	s := openAlone(t)
-	s.reconciler.quarantines.Store(true)
+	s.reconciler.late.quarantines.Store(true)
 	s.LabelNamespace("samples.kuberik.com/environment", "production")
 	s.applySamples(t, "quarantine")
 	s.release("shop-cart", "1.1.0")

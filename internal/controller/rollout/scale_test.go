@@ -87,13 +87,13 @@ func (s *testEnv) efforts(looked *int) map[string]effort {
 		of   client.Object
 		wake handler.MapFunc
 	}{
-		{&imagev1.ImagePolicy{}, r.rolloutsOfPolicy},
-		{&imagev1.ImageRepository{}, r.rolloutsOfRepository},
-		{&sourcev1.OCIRepository{}, r.rolloutsOfSource},
-		{&kustomizev1.Kustomization{}, r.rolloutsOfKustomization},
-		{&helmv2.HelmRelease{}, r.rolloutsOfHelmRelease},
+		{&imagev1.ImagePolicy{}, r.concerned().rolloutsOfPolicy},
+		{&imagev1.ImageRepository{}, r.concerned().rolloutsOfRepository},
+		{&sourcev1.OCIRepository{}, r.concerned().rolloutsOfSource},
+		{&kustomizev1.Kustomization{}, r.concerned().rolloutsOfKustomization},
+		{&helmv2.HelmRelease{}, r.concerned().rolloutsOfHelmRelease},
 		{&v1alpha1.RolloutGate{}, rolloutOfGate},
-		{&v1alpha1.HealthCheck{}, r.rolloutsOfCheck},
+		{&v1alpha1.HealthCheck{}, r.concerned().rolloutsOfCheck},
 	} {
 		s.Expect(s.Get(s.Ctx, s.Key("shop"), event.of)).To(Succeed())
 		try(fmt.Sprintf("%T", event.of), func() []reconcile.Request { return event.wake(s.Ctx, event.of) })

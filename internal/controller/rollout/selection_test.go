@@ -72,7 +72,7 @@ func TestSelectedChecks(t *testing.T) {
 				if names[all.Items[i].Namespace] == "" {
 					continue // of another test
 				}
-				for _, woken := range s.reconciler.rolloutsOfCheck(s.Ctx, &all.Items[i]) {
+				for _, woken := range s.reconciler.concerned().rolloutsOfCheck(s.Ctx, &all.Items[i]) {
 					if woken.NamespacedName == s.Key("shop") {
 						waking = append(waking, names[all.Items[i].Namespace]+"/"+all.Items[i].Name)
 					}
@@ -106,6 +106,6 @@ func TestPolicyWakesTheRolloutsThatNameItAndNoOthers(t *testing.T) {
 	want := []reconcile.Request{{NamespacedName: s.Key("shop")}, {NamespacedName: s.Key("other")}}
 	policy, scan := fixture.MakePolicy("shop").Obj(), fixture.MakeScan("shop").Obj()
 	policy.Namespace, scan.Namespace = s.Namespace, s.Namespace
-	s.Expect(s.reconciler.rolloutsOfPolicy(s.Ctx, policy)).To(ConsistOf(want))
-	s.Expect(s.reconciler.rolloutsOfRepository(s.Ctx, scan)).To(ConsistOf(want))
+	s.Expect(s.reconciler.concerned().rolloutsOfPolicy(s.Ctx, policy)).To(ConsistOf(want))
+	s.Expect(s.reconciler.concerned().rolloutsOfRepository(s.Ctx, scan)).To(ConsistOf(want))
 }

@@ -32,7 +32,7 @@ func (r *Reconciler) keepTargetChecks(ctx context.Context, s *gather.Snapshot) b
 	}
 	for i := range min(len(s.TargetChecks.Missing), mostWrites) {
 		check := &s.TargetChecks.Missing[i]
-		if err := r.createTargetCheck(ctx, s.Rollout, check); err != nil {
+		if err := createTargetCheck(ctx, r.Client, r.APIReader, s.Rollout, check); err != nil {
 			s.Health.Problem = &promotion.Problem{
 				Reason: v1alpha1.HealthCheckMissingReason, Message: gather.MissingCheck(check) + " " + whyMissing(err),
 			}
@@ -59,22 +59,22 @@ func whyMissing(err error) string {
 
 // createTargetCheck creates a check. One that exists already is corrected, if the Rollout
 // owns it; the cache may not show it yet.
-func (r *Reconciler) createTargetCheck(ctx context.Context, rollout *v1alpha1.Rollout, wanted *v1alpha1.HealthCheck) error {
-	err := r.Client.Create(ctx, wanted.DeepCopy(), client.FieldOwner(write.FieldManager))
+func createTargetCheck(ctx context.Context, c client.Client, live client.Reader, rollout *v1alpha1.Rollout, wanted *v1alpha1.HealthCheck) error {
+	err := c.Create(ctx, wanted.DeepCopy(), client.FieldOwner(write.FieldManager))
 	if !apierrors.IsAlreadyExists(err) {
 		return err
 	}
-	live := &v1alpha1.HealthCheck{}
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(wanted), live); err != nil {
+	existing := &v1alpha1.HealthCheck{}
+	if err := live.Get(ctx, client.ObjectKeyFromObject(wanted), existing); err != nil {
 		return err
 	}
-	if !metav1.IsControlledBy(live, rollout) {
+	if !metav1.IsControlledBy(existing, rollout) {
 		return errTaken
 	}
-	seen := live.DeepCopy()
-	if !gather.Correct(live, wanted) {
+	seen := existing.DeepCopy()
+	if !gather.Correct(existing, wanted) {
 		return nil
 	}
-	_, err = write.Patch(ctx, r.Client, live, client.MergeFrom(seen))
+	_, err = write.Patch(ctx, c, existing, client.MergeFrom(seen))
 	return err
 }

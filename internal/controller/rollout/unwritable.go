@@ -5,30 +5,24 @@ package rollout
 import (
 	"context"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 )
 
-// unwritable remembers which version of a Rollout does not accept a status, to report
-// each version once. No condition could show it.
-type unwritable struct {
-	mu   sync.Mutex
-	seen map[types.NamespacedName]string
-}
-
 // reportUnwritable warns on a Rollout whose status the API server does not store as long as
-// the Rollout does not change. Attempts continue, with back-off.
+// the Rollout does not change. Attempts continue, with back-off. Each version of it is
+// reported once. No condition could show it.
 func (r *Reconciler) reportUnwritable(ctx context.Context, rollout *v1alpha1.Rollout, err error) {
-	if !isRejectedPermanently(err) || !r.unwritable.note(client.ObjectKeyFromObject(rollout), rollout.ResourceVersion) {
+	m := r.memory.of(client.ObjectKeyFromObject(rollout))
+	if !isRejectedPermanently(err) || m.unwritable == rollout.ResourceVersion {
 		return
 	}
+	m.unwritable = strings.Clone(rollout.ResourceVersion)
 	announce.Event(ctx, r.Events, rollout, corev1.EventTypeWarning, v1alpha1.StatusNotWrittenReason,
 		"nothing is promoted, since the status cannot be written: "+err.Error())
 }
@@ -44,23 +38,4 @@ func isRejectedPermanently(err error) bool {
 // its own.
 func etcdSaysTooLarge(err error) bool {
 	return strings.Contains(err.Error(), "too large") || strings.Contains(err.Error(), "larger than max")
-}
-
-func (u *unwritable) note(rollout types.NamespacedName, version string) (changed bool) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.seen[rollout] == version {
-		return false
-	}
-	if u.seen == nil {
-		u.seen = map[types.NamespacedName]string{}
-	}
-	u.seen[rollout] = version
-	return true
-}
-
-func (u *unwritable) forget(rollout types.NamespacedName) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	delete(u.seen, rollout)
 }

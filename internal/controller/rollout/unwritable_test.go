@@ -47,5 +47,5 @@ func TestRolloutTooLargeForAStatusIsReportedOnceAndPromotesNothing(t *testing.T)
 	s.pin("shop", nil)
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
-	s.Expect(s.reconciler.unwritable.seen).To(BeEmpty())
+	s.Expect(s.reconciler.memory.of(s.Key("shop")).unwritable).To(BeEmpty())
 }

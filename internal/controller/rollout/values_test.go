@@ -415,7 +415,7 @@ func TestSourceOfAChartWakesTheRolloutsOfTheValues(t *testing.T) {
 	woken := func(namespace string) []string {
 		var names []string
 		repository := fixture.MakeRepository("chart").InNamespace(namespace).Obj()
-		for _, request := range s.reconciler.rolloutsOfSource(s.Ctx, repository) {
+		for _, request := range s.reconciler.concerned().rolloutsOfSource(s.Ctx, repository) {
 			names = append(names, request.String())
 		}
 		return names

@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return err
 	}
 	r.started = &kustomization.Checker{Objects: r.Objects, Mapper: mgr.GetRESTMapper(), Now: r.Now}
-	on := handler.EnqueueRequestsFromMapFunc
+	on, c := handler.EnqueueRequestsFromMapFunc, r.concerned()
 	build := ctrl.NewControllerManagedBy(mgr).WithEventFilter(r.writes.ForgetGone())
 	if r.Metadata != nil {
 		if err := mgr.Add(r.Metadata); err != nil {
@@ -65,22 +65,22 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(r.wakeups.source()).
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
-		Watches(&imagev1.ImagePolicy{}, on(r.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).
-		Watches(&imagev1.ImageRepository{}, on(r.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
-		Watches(&sourcev1.OCIRepository{}, on(r.rolloutsOfSource), builder.WithPredicates(contentChanged())).
-		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
-		Watches(&kustomizev1.Kustomization{}, on(r.rolloutsOfSourceElsewhere), builder.WithPredicates(consumptionChanged())).
+		Watches(&imagev1.ImagePolicy{}, on(c.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).
+		Watches(&imagev1.ImageRepository{}, on(c.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
+		Watches(&sourcev1.OCIRepository{}, on(c.rolloutsOfSource), builder.WithPredicates(contentChanged())).
+		Watches(&kustomizev1.Kustomization{}, on(c.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
+		Watches(&kustomizev1.Kustomization{}, on(c.rolloutsOfSourceElsewhere), builder.WithPredicates(consumptionChanged())).
 		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
-		Watches(&v1alpha1.HealthCheck{}, on(r.rolloutsOfCheck), builder.WithPredicates(r.marks.forgetGone())).
-		Watches(&v1alpha1.RolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(r.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesMetadata(&corev1.Namespace{}, on(r.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
+		Watches(&v1alpha1.HealthCheck{}, on(c.rolloutsOfCheck), builder.WithPredicates(r.marks.forgetGone())).
+		Watches(&v1alpha1.RolloutSchedule{}, on(c.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		Watches(&v1alpha1.ClusterRolloutSchedule{}, on(c.rolloutsOfSchedule), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(&corev1.Namespace{}, on(c.rolloutsOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
 		WithOptions(options).
 		Build(r.Durations.Of(v1alpha1.RolloutKind, r, nil, func() client.Object { return &v1alpha1.Rollout{} }))
 	if err != nil {
 		return err
 	}
-	r.helm.cache, r.helm.watch = mgr.GetCache(), built.Watch
+	r.late.cache, r.late.add = mgr.GetCache(), built.Watch
 	return nil
 }
 
@@ -148,20 +148,32 @@ func readyMessage(r *imagev1.ImageRepository) string {
 	return ""
 }
 
-func (r *Reconciler) rolloutsOfPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
-	return r.listRollouts(ctx, client.InNamespace(policy.GetNamespace()), client.MatchingFields{policyIndex: policy.GetName()})
+// concerned finds the Rollouts that an event concerns.
+type concerned struct {
+	reader client.Reader
+	late   *lateWatches
+
+	noCrossNamespaceRefs, quarantinesEverywhere bool
 }
 
-func (r *Reconciler) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
+func (r *Reconciler) concerned() concerned {
+	return concerned{r.Client, &r.late, r.NoCrossNamespaceRefs, r.QuarantinesEverywhere}
+}
+
+func (c concerned) rolloutsOfPolicy(ctx context.Context, policy client.Object) []reconcile.Request {
+	return c.listRollouts(ctx, client.InNamespace(policy.GetNamespace()), client.MatchingFields{policyIndex: policy.GetName()})
+}
+
+func (c concerned) rolloutsOfRepository(ctx context.Context, repository client.Object) []reconcile.Request {
 	policies := &imagev1.ImagePolicyList{}
 	key := client.ObjectKeyFromObject(repository).String()
-	if err := r.Client.List(ctx, policies, client.MatchingFields{imagepolicy.RepositoryIndex: key}, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
+	if err := c.reader.List(ctx, policies, client.MatchingFields{imagepolicy.RepositoryIndex: key}, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list ImagePolicies of an ImageRepository")
 		return nil
 	}
 	var requests []reconcile.Request
 	for i := range policies.Items {
-		requests = append(requests, r.rolloutsOfPolicy(ctx, &policies.Items[i])...)
+		requests = append(requests, c.rolloutsOfPolicy(ctx, &policies.Items[i])...)
 	}
 	return requests
 }
@@ -169,18 +181,18 @@ func (r *Reconciler) rolloutsOfRepository(ctx context.Context, repository client
 // rolloutsOfSource maps an OCIRepository to the Rollout that it names, and to the
 // Rollouts of the Kustomizations and HelmReleases that consume it, in its namespace or in
 // another.
-func (r *Reconciler) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
+func (c concerned) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
 	requests := named(source, targets.RolloutOf(source))
 	key := client.ObjectKeyFromObject(source).String()
 	return slices.Concat(requests,
-		r.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key}),
-		r.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key}),
-		r.rolloutsOfCharts(ctx, source))
+		c.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key}),
+		c.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key}),
+		c.rolloutsOfCharts(ctx, source))
 }
 
-func (r *Reconciler) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+func (c concerned) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	consumers := &kustomizev1.KustomizationList{}
-	if err := r.Client.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
+	if err := c.reader.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
 	}
 	var requests []reconcile.Request
@@ -192,14 +204,14 @@ func (r *Reconciler) rolloutsOfConsumers(ctx context.Context, options ...client.
 
 // rolloutsOfKustomization maps a Kustomization to the Rollouts that it names, and to the
 // Rollout of the OCIRepository that it consumes.
-func (r *Reconciler) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
+func (c concerned) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
 	requests := named(o, targets.RolloutsOf(o)...)
 	key, ok := targets.SourceOf(o.(*kustomizev1.Kustomization))
 	if !ok || key.Namespace != o.GetNamespace() {
 		return requests
 	}
 	source := &sourcev1.OCIRepository{}
-	if err := r.Client.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+	if err := c.reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a Kustomization")
 	}
 	return append(requests, named(o, targets.RolloutOf(source))...)
@@ -211,14 +223,14 @@ func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {
 
 // rolloutsOfNamespace maps a namespace to the Rollouts in it, which schedules may select
 // by its labels, and to all Rollouts that select HealthChecks by namespace.
-func (r *Reconciler) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	return append(r.listRollouts(ctx, client.InNamespace(namespace.GetName())),
-		r.listRollouts(ctx, gather.AcrossNamespaces)...)
+func (c concerned) rolloutsOfNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	return append(c.listRollouts(ctx, client.InNamespace(namespace.GetName())),
+		c.listRollouts(ctx, gather.AcrossNamespaces)...)
 }
 
 // rolloutsOfCheck maps a HealthCheck to the Rollouts that select its labels.
-func (r *Reconciler) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
-	rollouts, err := gather.RolloutsOfCheck(ctx, r.Client, check)
+func (c concerned) rolloutsOfCheck(ctx context.Context, check client.Object) []reconcile.Request {
+	rollouts, err := gather.RolloutsOfCheck(ctx, c.reader, check)
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a HealthCheck")
 	}
@@ -226,8 +238,8 @@ func (r *Reconciler) rolloutsOfCheck(ctx context.Context, check client.Object) [
 }
 
 // rolloutsOfSchedule maps a schedule to the Rollouts that it may select.
-func (r *Reconciler) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
-	rollouts, err := gather.RolloutsOfSchedule(ctx, r.Client, gather.ScheduleOf(o))
+func (c concerned) rolloutsOfSchedule(ctx context.Context, o client.Object) []reconcile.Request {
+	rollouts, err := gather.RolloutsOfSchedule(ctx, c.reader, gather.ScheduleOf(o))
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "find the Rollouts of a schedule")
 	}
@@ -242,9 +254,9 @@ func requestsFor(rollouts []*v1alpha1.Rollout) []reconcile.Request {
 	return requests
 }
 
-func (r *Reconciler) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {
+func (c concerned) listRollouts(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	list := &v1alpha1.RolloutList{}
-	if err := r.Client.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
+	if err := c.reader.List(ctx, list, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
 		ctrl.LoggerFrom(ctx).Error(err, "list Rollouts")
 		return nil
 	}
