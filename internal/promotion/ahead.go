@@ -51,6 +51,16 @@ func settle(e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
 	}
 }
 
+// changedAt returns when the status of a HealthCheck last changed. If the clock of whoever wrote
+// it was ahead, it is a time of the controller's own clock instead, which must not be now with
+// each look: then nothing would ever be overdue.
+func changedAt(check *v1alpha1.HealthCheck, otherwise, now time.Time) time.Time {
+	if isAhead(check.Status.LastChangeTime, now) {
+		return otherwise
+	}
+	return timeOf(check.Status.LastChangeTime)
+}
+
 // isAhead reports whether a time is still to come. Clocks of two instances of the controller
 // may differ by a moment, and that is not worth a write.
 func isAhead(at *metav1.Time, now time.Time) bool { return at != nil && at.Sub(now) > aMoment }

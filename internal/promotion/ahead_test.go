@@ -67,3 +67,19 @@ func TestTimeOfTheHistoryThatHasNotComeCountsAsNow(t *testing.T) {
 		})
 	}
 }
+
+// The clock of whoever wrote a HealthCheck was ahead. A loss counts from when the bake stands still, and a reset
+// from the promotion: to count from now, with each look anew, would wait for ever.
+func TestChangeOfAHealthCheckThatHasNotComeDelaysNothing(t *testing.T) {
+	tomorrow, tenMinutesAgo := noon.Add(24*time.Hour), noon.Add(-10*time.Minute)
+	lost := promotion.Decide(bakes(2*time.Hour, loses(tomorrow), tenMinutesAgo, 0).in())
+	diff(t, promotion.Decide(bakes(2*time.Hour, loses(tenMinutesAgo), tenMinutesAgo, 0).in()), lost)
+	diff(t, promotion.FailBake, lost.Action)
+
+	first := promotion.Decide(bakes(2*time.Hour, loses(tomorrow), time.Time{}, 0).in())
+	diff(t, promotion.Wait, first.Action)
+	diff(t, noon.Add(time.Minute), first.RecheckAt)
+
+	reset := given(deploying().BakeTime(time.Hour)).targets(applied("apps")).at(noon).resetChecks(check("db").Pending().ChangedAt(tomorrow))
+	diff(t, true, promotion.Decide(reset.in()).Overdue)
+}

@@ -147,8 +147,8 @@ func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, p
 	}
 	var since time.Time
 	for _, i := range proofs.indices(Undecided) {
-		if reset := proofs[i].Check.Status.LastChangeTime; reset != nil && reset.After(since) {
-			since = reset.Time
+		if reset := changedAt(proofs[i].Check, entry.PromotedTime(), in.Now); reset.After(since) {
+			since = reset
 		}
 	}
 	if since.IsZero() {

@@ -120,7 +120,7 @@ func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs
 		return proofs, next
 	}
 	for _, i := range proofs.indices(Undecided) {
-		since := lostSince(proofs[i].Check, entry)
+		since := lostSince(proofs[i].Check, entry, in.Now)
 		due := since.Add(lossAfter(&in.Rollout.Spec))
 		switch {
 		case since.IsZero():
@@ -135,13 +135,13 @@ func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs
 
 // lostSince returns since when what a check of the class kustomization looks at is known not
 // to be healthy any more. Checks of other classes have their own rules, and zero is returned.
-func lostSince(check *v1alpha1.HealthCheck, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+func lostSince(check *v1alpha1.HealthCheck, entry *v1alpha1.DeploymentHistoryEntry, now time.Time) time.Time {
 	known := check.Status.Status == v1alpha1.HealthStatusPending && check.Status.Reason != v1alpha1.HealthNotObserved
 	if !check.IsClass(v1alpha1.HealthCheckClassKustomization) || !known {
 		return time.Time{}
 	}
 	since := timeOf(entry.BakeStartTime)
-	if changed := timeOf(check.Status.LastChangeTime); changed.After(since) {
+	if changed := changedAt(check, unprovenSince(entry, now), now); changed.After(since) {
 		since = changed
 	}
 	return since
