@@ -97,6 +97,29 @@ func TestTwoResetsWithinASecondAreTwo(t *testing.T) {
 	s.Expect(status).To(Equal(pending))
 }
 
+// The clock of the instance that has reset the HealthCheck was ahead by a day.
+func TestResetThatHasNotComeDelaysNoMeasurement(t *testing.T) {
+	for name, restarted := range map[string]bool{"seen when it was written": false, "seen after a restart": true} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, rollout("shop"), errorRate().Obj())
+			if !restarted {
+				s.rest("errors")
+			}
+			s.reset("errors", "shop")
+			s.ChangeStatus(errorRate().Obj(), func(o client.Object) {
+				tomorrow := metav1.NewTime(s.clock.Now().Add(24 * time.Hour).Truncate(time.Second))
+				o.(*v1alpha1.HealthCheck).Status.LastChangeTime = &tomorrow
+			})
+			s.rest("errors")
+			era := s.reconciler.states.of(s.Key("errors")).era
+			s.pass(time.Second, "errors")
+			s.Expect(s.reconciler.states.of(s.Key("errors")).era).To(Equal(era), "it is one reset")
+			s.after(delay+shift, "errors")
+			s.Expect(s.check("errors").Status.Measurements).To(HaveLen(1))
+		})
+	}
+}
+
 // A reset may stay incomplete for some time, if the controller of the Rollout ends in between.
 func TestNothingIsMeasuredDuringAReset(t *testing.T) {
 	s := open(t, rollout("shop"), errorRate().Obj())

@@ -55,8 +55,10 @@ type state struct {
 
 	known time.Time // when this process saw the HealthCheck first
 	reset time.Time // when it was reset last
-	count measure.Count
-	query string
+	// stamped is what the status says of that. It may be by a clock that is ahead.
+	stamped time.Time
+	count   measure.Count
+	query   string
 	// release is what the last measurement was about.
 	release *v1alpha1.MeasuredRelease
 	found   string    // the problem that the last measurement has found
@@ -86,7 +88,8 @@ type result struct {
 func (s *state) see(check *v1alpha1.HealthCheck, means probing.Means, now time.Time) {
 	switch isNew, changed := s.uid != check.UID, s.generation != check.Generation; {
 	case isNew:
-		s.known, s.reset, s.found, s.query, s.wrote = now, time.Time{}, "", "", time.Time{}
+		s.known, s.found, s.query, s.wrote = now, "", "", time.Time{}
+		s.wasReset(time.Time{}, now)
 		s.start(measure.AfterRestart, check, now)
 		if check.Status.ObservedGeneration != 0 && check.Status.ObservedGeneration != check.Generation {
 			s.start(measure.AfterChange, check, now)
@@ -106,9 +109,17 @@ func (s *state) seeReset(check *v1alpha1.HealthCheck, now time.Time) {
 	switch at := resetAt(check); {
 	case at.IsZero():
 		s.replaced = true
-	case s.replaced || !at.Equal(s.reset):
+	case s.replaced || !at.Equal(s.stamped):
 		s.start(measure.AfterReset, check, now)
-		s.reset, s.replaced = at, false
+		s.wasReset(at, now)
+		s.replaced = false
+	}
+}
+
+// wasReset takes in when the HealthCheck was reset. A time that is still to come counts as now.
+func (s *state) wasReset(at, now time.Time) {
+	if s.stamped, s.reset = at, at; at.After(now) {
+		s.reset = now
 	}
 }
 
@@ -126,7 +137,7 @@ func (s *state) start(why measure.Start, check *v1alpha1.HealthCheck, now time.T
 	s.count, s.began, s.found = measure.NewCount(why, stored, now), time.Time{}, ""
 	s.era++
 	if why == measure.AfterRestart {
-		s.reset = afterReset(status)
+		s.wasReset(afterReset(status), now)
 	}
 }
 

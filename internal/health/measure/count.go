@@ -104,10 +104,14 @@ func (c Count) Decided() bool { return !c.decided.IsZero() }
 func (c Count) Ended(s Spec) bool { return c.good >= s.SuccessThreshold || c.bad >= s.FailureThreshold }
 
 // LastMeasured returns the time of the newest measurement, also from before a restart; zero
-// if there is none.
+// if there is none. One from before that is still to come counts as the restart: a clock was
+// ahead.
 func (c Count) LastMeasured() time.Time {
-	if len(c.newest) == 0 {
+	switch {
+	case len(c.newest) == 0:
 		return time.Time{}
+	case !c.measured() && c.newest[0].At.After(c.began):
+		return c.began
 	}
 	return c.newest[0].At
 }

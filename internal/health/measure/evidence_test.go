@@ -128,3 +128,13 @@ func TestStaleAt(t *testing.T) {
 		})
 	}
 }
+
+// A clock that was ahead, or a restored backup, must not delay the next measurement until then.
+func TestStoredMeasurementThatHasNotComeCountsAsNow(t *testing.T) {
+	g := NewWithT(t)
+	tomorrow := began.Add(24 * time.Hour)
+	was := measure.Stored{Status: healthy, Measurements: []v1alpha1.Measurement{{At: metav1.NewTime(tomorrow), Result: v1alpha1.MeasurementGood}}}
+	c := measure.NewCount(measure.AfterRestart, was, began)
+	g.Expect(c.LastMeasured()).To(Equal(began))
+	g.Expect(add(c, spec(nil), "g").LastMeasured()).To(Equal(at(1)))
+}
