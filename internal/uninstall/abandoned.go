@@ -3,6 +3,7 @@
 package uninstall
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ func KeptOfAll() map[client.Object]ctrlcache.ByObject {
 }
 
 func reduce(d *appsv1.Deployment) {
-	may := installation.Coordinates(d)
+	may, account := installation.Coordinates(d), d.Spec.Template.Spec.ServiceAccountName
 	d.Labels, d.ManagedFields, d.OwnerReferences, d.Finalizers = nil, nil, nil, nil
 	maps.DeleteFunc(d.Annotations, func(key, _ string) bool {
 		return key != v1.HeldByAnnotation && key != v1.RolloutPausedAnnotation && key != unreadable.Annotation
@@ -52,7 +53,7 @@ func reduce(d *appsv1.Deployment) {
 	d.Spec = appsv1.DeploymentSpec{Paused: d.Spec.Paused}
 	d.Status = appsv1.DeploymentStatus{}
 	if may {
-		d.Spec.Template.Name = coordinates
+		d.Spec.Template.Name, d.Spec.Template.Spec.ServiceAccountName = coordinates, account
 	}
 }
 
@@ -96,7 +97,11 @@ func (a *Abandoned) Start(ctx context.Context) error {
 
 // pass unpauses those that wait now. It returns when to look again; zero means never.
 func (a *Abandoned) pass(ctx context.Context, told *bool) (time.Duration, error) {
-	waiting, other, err := a.look(ctx)
+	all, others, err := a.look(ctx)
+	if err != nil {
+		return 0, err
+	}
+	waiting, other, err := a.uncoordinated(ctx, all, others)
 	if err != nil {
 		return 0, err
 	}
@@ -124,13 +129,14 @@ func (a *Abandoned) pass(ctx context.Context, told *bool) (time.Duration, error)
 	return againAfter, nil
 }
 
-// look returns the Deployments that wait, and another Deployment of this program that
-// coordinates them; empty if there is none.
-func (a *Abandoned) look(ctx context.Context) (waiting []types.NamespacedName, other string, err error) {
+// look returns the Deployments that wait, and those other ones that may run the coordinator,
+// with their accounts.
+func (a *Abandoned) look(ctx context.Context) (waiting []types.NamespacedName, others map[types.NamespacedName]string, err error) {
+	others = map[types.NamespacedName]string{}
 	list := &appsv1.DeploymentList{}
 	for begun := false; !begun || list.Continue != ""; begun = true {
 		if err := a.Deployments.List(ctx, list, client.InNamespace(a.Namespace), client.Limit(page), client.Continue(list.Continue)); err != nil {
-			return nil, "", fmt.Errorf("list Deployments: %w", err)
+			return nil, nil, fmt.Errorf("list Deployments: %w", err)
 		}
 		for i := range list.Items {
 			d := &list.Items[i]
@@ -139,11 +145,11 @@ func (a *Abandoned) look(ctx context.Context) (waiting []types.NamespacedName, o
 				waiting = append(waiting, key)
 			}
 			if !a.Gone && key != a.Self && d.Spec.Template.Name == coordinates {
-				other = key.String()
+				others[key] = cmp.Or(d.Spec.Template.Spec.ServiceAccountName, "default")
 			}
 		}
 	}
-	return waiting, other, nil
+	return waiting, others, nil
 }
 
 // pauses reports whether the API server pauses Deployments by the policy. A webhook has no

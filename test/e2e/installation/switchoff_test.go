@@ -85,7 +85,8 @@ func TestCoordinatorEndsWithItsRole(t *testing.T) {
 	awaitUninstalled(t, true)
 }
 
-// The role and the policy of the coordinator remain, and nobody coordinates.
+// The role and the policy of the coordinator remain, and nobody coordinates. What a tenant
+// has made to look like a coordinator changes nothing.
 func TestNothingStaysPausedWhenControllersLeavesOutTheCoordinator(t *testing.T) {
 	way := byHelm(t)
 	way.install(t)
@@ -94,6 +95,7 @@ func TestNothingStaysPausedWhenControllersLeavesOutTheCoordinator(t *testing.T) 
 	fleet := heldFleet(t, "left-out")
 	stop(t, before)
 	unnamed(t)
+	createLookAlike(t, "look-alike")
 	after := runController(t, "after", "--controllers=*,-deploymentcoordination")
 	awaitLetGo(t, fleet)
 	awaitLine(t, after, "are unpaused now", `"unpaused":`, "--controllers leaves out deploymentcoordination")
@@ -133,6 +135,19 @@ func TestNothingStaysPausedWhenTheKindIsGone(t *testing.T) {
 			awaitUninstalled(t, true)
 		})
 	}
+}
+
+// createLookAlike creates a Deployment of a tenant that has everything of the controller
+// except its account.
+func createLookAlike(t *testing.T, namespace string) {
+	t.Helper()
+	real := deployment()
+	if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(real), real); err != nil {
+		t.Fatal(err)
+	}
+	tenant := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: real.Name, Labels: real.Labels}, Spec: real.Spec}
+	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, tenant)
+	t.Cleanup(func() { deleteLater(t, tenant) })
 }
 
 // awaitLine waits for a line of the log that has all of some texts.
