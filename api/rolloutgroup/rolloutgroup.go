@@ -72,6 +72,8 @@ const (
 	GroupInvalidEvent = "GroupInvalid"
 	// InvalidMaxUnavailableEvent: the annotation rollout-max-unavailable is invalid.
 	InvalidMaxUnavailableEvent = "InvalidMaxUnavailable"
+	// NotObservedEvent: the status of the set has been of an older generation for minutes.
+	NotObservedEvent = "NotObserved"
 	// UnsupportedEvent: the set has a label or an annotation that is not supported.
 	UnsupportedEvent = "Unsupported"
 )

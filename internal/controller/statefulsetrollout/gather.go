@@ -69,6 +69,7 @@ func (r *Reconciler) read(
 	for i := range sets {
 		set := &sets[i]
 		known := facts.OfSet(set)
+		known.UnobservedSince = m.unobservedSince(&known, g.facts.Now)
 		which, err := podsOf(set)
 		if err != nil {
 			return g, fmt.Errorf("read the selector of StatefulSet %s: %w", set.Name, err)

@@ -20,8 +20,16 @@ type memory struct {
 	last types.UID
 	// deleted are pods that this controller has deleted and that the cache still shows.
 	deleted map[types.UID]bool
+	// unobserved is since when the status of a set was seen to be of an older generation.
+	unobserved map[generation]time.Time
 	// reported is what has been reported already.
 	reported map[transition]bool
+}
+
+// generation is a generation of a set.
+type generation struct {
+	set    types.UID
+	number int64
 }
 
 // memories contains the memories of all groups. The worker that has a group owns its
@@ -38,20 +46,36 @@ func (m *memories) of(group types.NamespacedName) *memory {
 		m.all = map[types.NamespacedName]*memory{}
 	}
 	if m.all[group] == nil {
-		m.all[group] = &memory{deleted: map[types.UID]bool{}, reported: map[transition]bool{}}
+		m.all[group] = &memory{deleted: map[types.UID]bool{}, unobserved: map[generation]time.Time{}, reported: map[transition]bool{}}
 	}
 	return m.all[group]
 }
 
-// prune drops the pods that are not shown any more.
+// unobservedSince returns since when the status of a set was seen to be of an older
+// generation. It is zero if the status is of the present one.
+func (m *memory) unobservedSince(set *statefulsets.Set, now time.Time) time.Time {
+	key := generation{set.UID, set.Generation}
+	if set.Observed() {
+		return time.Time{}
+	}
+	if _, seen := m.unobserved[key]; !seen {
+		m.unobserved[key] = now
+	}
+	return m.unobserved[key]
+}
+
+// prune drops the pods that are not shown any more, and the generations that are observed,
+// or not the present ones any more.
 func (m *memory) prune(sets []statefulsets.Set) {
-	shown := map[types.UID]bool{}
+	shown, waits := map[types.UID]bool{}, map[generation]bool{}
 	for i := range sets {
+		waits[generation{sets[i].UID, sets[i].Generation}] = !sets[i].Observed()
 		for j := range sets[i].Pods {
 			shown[sets[i].Pods[j].UID] = true
 		}
 	}
 	maps.DeleteFunc(m.deleted, func(uid types.UID, _ bool) bool { return !shown[uid] })
+	maps.DeleteFunc(m.unobserved, func(g generation, _ time.Time) bool { return !waits[g] })
 }
 
 func (m *memories) drop(group types.NamespacedName) {

@@ -5,6 +5,7 @@ package statefulsets
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
@@ -25,10 +26,13 @@ func (s *Set) budget() (int32, bool) {
 	return int32(number), true
 }
 
-// warnings returns notes about invalid annotations.
-func warnings(sets []*tally) []Note {
+// warnings returns notes about invalid annotations, and about a status that stays old.
+func warnings(sets []*tally, now time.Time) []Note {
 	var notes []Note
 	for _, s := range sets {
+		if at := s.overdueAt(); !at.IsZero() && !at.After(now) {
+			notes = append(notes, Note{Set: s.Name, Reason: rolloutgroup.NotObservedEvent, Message: s.overdue()})
+		}
 		if _, ok := s.budget(); !ok {
 			notes = append(notes, Note{Set: s.Name, Reason: rolloutgroup.InvalidMaxUnavailableEvent,
 				Message: rolloutgroup.MaxUnavailableAnnotation + " is " + strconv.Quote(s.MaxUnavailable) +

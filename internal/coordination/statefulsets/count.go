@@ -103,15 +103,24 @@ func (m *member) judge(now time.Time, deleted map[types.UID]bool) phase {
 	return unready
 }
 
-// observed reports whether the status is about the present generation of the set.
+// Observed reports whether the status is about the present generation of the set.
 // Otherwise the wanted revision is unknown.
-func (t *tally) observed() bool {
-	return t.ObservedGeneration >= t.Generation && t.UpdateRevision != ""
+func (s *Set) Observed() bool {
+	return s.ObservedGeneration >= s.Generation && s.UpdateRevision != ""
+}
+
+// overdueAt returns when a status that is of an older generation has been so for too long;
+// zero means never.
+func (s *Set) overdueAt() time.Time {
+	if s.UnobservedSince.IsZero() || s.Deleting {
+		return time.Time{}
+	}
+	return s.UnobservedSince.Add(patience)
 }
 
 // outdated reports whether a pod has another revision than the wanted one.
 func (t *tally) outdated(m member) bool {
-	return t.observed() && m.Revision != t.UpdateRevision
+	return t.Observed() && m.Revision != t.UpdateRevision
 }
 
 func (t *tally) hasOutdated() bool { return slices.ContainsFunc(t.members, t.outdated) }
@@ -150,7 +159,7 @@ func (t *tally) outdatedSoaking() (n int32) {
 // settled reports whether no change of the set is expected: other sets do not have to
 // wait for it.
 func (t *tally) settled() bool {
-	return !t.Deleting && t.observed() && t.unavailable() <= 0 && len(t.surplus) == 0
+	return !t.Deleting && t.Observed() && t.unavailable() <= 0 && len(t.surplus) == 0
 }
 
 // complete reports whether the set has nothing left to do.
@@ -186,16 +195,16 @@ func (t *tally) halfway() bool {
 // missing pods are stuck. Behind a stuck pod others may be missing, or still exist,
 // because pods are created and deleted in order.
 func (t *tally) atRest() bool {
-	return t.settled() || !t.Deleting && t.observed() &&
+	return t.settled() || !t.Deleting && t.Observed() &&
 		t.in(stuck) > 0 && t.in(terminating)+t.in(unready)+t.in(soaking) == 0
 }
 
 // mayLast reports whether it is unknown when the set will be settled. The StatefulSet
-// controller observes a change at once, and it is known when a Ready pod will be
-// available.
+// controller observes a change at once, or else that is reported about the set itself, and
+// it is known when a Ready pod will be available.
 func (t *tally) mayLast() bool {
-	return t.Deleting || t.observed() && t.in(available)+t.in(soaking) < t.Replicas || len(t.surplus) > 0
+	return t.Deleting || t.Observed() && t.in(available)+t.in(soaking) < t.Replicas || len(t.surplus) > 0
 }
 
 // mayReplace reports whether pods of the set may be replaced at all.
-func (t *tally) mayReplace() bool { return !t.Paused && !t.Deleting && t.observed() }
+func (t *tally) mayReplace() bool { return !t.Paused && !t.Deleting && t.Observed() }

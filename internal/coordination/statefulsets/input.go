@@ -56,6 +56,9 @@ type Set struct {
 	// Generation is of the set, and ObservedGeneration is the one that its status is
 	// about.
 	Generation, ObservedGeneration int64
+	// UnobservedSince is since when the status is known not to be about that generation;
+	// zero if it is, or if that is not known.
+	UnobservedSince time.Time
 	// Deleting means that the set is being deleted.
 	Deleting bool
 	// Strategy is the type of its update strategy.

@@ -53,7 +53,8 @@ type Plan struct {
 	Ends bool
 	// RecheckAt is when time alone may change the plan; zero means never.
 	RecheckAt time.Time
-	// Warnings are about mistakes in the annotations of the sets.
+	// Warnings are about mistakes in the annotations of the sets, and about a status that
+	// stays old.
 	Warnings []Note
 }
 
@@ -91,8 +92,8 @@ func Decide(g Group) Plan {
 		p.finish(sets)
 	}
 	p.Ends = g.Last != "" && p.Last != g.Last
-	p.RecheckAt = nextAvailable(sets)
-	p.Warnings = warnings(sets)
+	p.RecheckAt = recheckAt(sets, g.Now)
+	p.Warnings = warnings(sets, g.Now)
 	return p
 }
 
@@ -166,12 +167,19 @@ func (p *Plan) finish(sets []*tally) {
 	}
 }
 
-// nextAvailable returns when the next pod will have been Ready for long enough.
-func nextAvailable(sets []*tally) (next time.Time) {
+// recheckAt returns when the next pod will have been Ready for long enough, or the next old
+// status is old for too long.
+func recheckAt(sets []*tally, now time.Time) (next time.Time) {
+	sooner := func(at time.Time) {
+		if at.After(now) && (next.IsZero() || at.Before(next)) {
+			next = at
+		}
+	}
 	for _, s := range sets {
+		sooner(s.overdueAt())
 		for _, m := range s.members {
-			if m.phase == soaking && (next.IsZero() || m.availableAt.Before(next)) {
-				next = m.availableAt
+			if m.phase == soaking {
+				sooner(m.availableAt)
 			}
 		}
 	}

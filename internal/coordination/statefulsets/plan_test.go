@@ -365,6 +365,38 @@ func TestPlanSaysWhenTimeAloneChangesIt(t *testing.T) {
 	}
 }
 
+func TestStatusThatStaysOldIsReported(t *testing.T) {
+	since := func(d time.Duration) func(*statefulsets.Set) {
+		return func(s *statefulsets.Set) { s.UnobservedSince = noon.Add(-d) }
+	}
+	old := []statefulsets.Note{{
+		Set: "a", Reason: rolloutgroup.NotObservedEvent,
+		Message: "for more than 5 minutes, the status has not shown generation 4: it is of generation 3, and the rollout group waits for it; " +
+			"check that kube-controller-manager runs, and its log for this StatefulSet",
+	}}
+	for name, tt := range map[string]struct {
+		sets  sets
+		again time.Time
+		want  []statefulsets.Note
+	}{
+		"not for a moment":               {sets{zone("a", "old", unseen, since(time.Minute)), zone("b", "old")}, noon.Add(4 * time.Minute), nil},
+		"after five minutes":             {sets{zone("a", "old", unseen, since(5*time.Minute)), zone("b", "old")}, time.Time{}, old},
+		"also of a group of one":         {sets{zone("a", "old", unseen, since(time.Hour))}, time.Time{}, old},
+		"not while the set is deleted":   {sets{zone("a", "old", unseen, since(time.Hour), deleting)}, time.Time{}, nil},
+		"not if nobody knows since when": {sets{zone("a", "old", unseen)}, time.Time{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := decide(tt.sets...)
+			if diff := cmp.Diff(tt.want, plan.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			if !plan.RecheckAt.Equal(tt.again) {
+				t.Errorf("again at %s, want %s", plan.RecheckAt, tt.again)
+			}
+		})
+	}
+}
+
 func TestTurnLastsUntilTheSetIsComplete(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sets sets

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
@@ -82,7 +83,7 @@ func (t *tally) lacks() string {
 	switch {
 	case t.Deleting:
 		text = t.Name + " is being deleted"
-	case !t.observed():
+	case !t.Observed():
 		text = t.Name + " has changed, and its status does not say how yet"
 	case t.Replicas > t.in(available):
 		text = fmt.Sprintf("%s has %d of %d pods available: %s", t.Name, t.in(available), t.Replicas, t.absent())
@@ -95,6 +96,15 @@ func (t *tally) lacks() string {
 		text += " (paused)"
 	}
 	return text
+}
+
+// patience is how long the StatefulSet controller may take to observe a change before that
+// is reported. Usually it takes a moment.
+const patience = 5 * time.Minute
+
+func (s *Set) overdue() string {
+	return fmt.Sprintf("for more than %d minutes, the status has not shown generation %d: it is of generation %d, and the rollout group waits for it; "+
+		"check that kube-controller-manager runs, and its log for this StatefulSet", int(patience.Minutes()), s.Generation, s.ObservedGeneration)
 }
 
 // absent returns the list of pods that are not available.
