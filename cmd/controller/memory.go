@@ -3,7 +3,6 @@
 package main
 
 import (
-	"flag"
 	"fmt"
 	"math"
 
@@ -37,12 +36,3 @@ func (m *memory) Set(text string) error {
 
 // String implements flag.Value.
 func (m *memory) String() string { return resource.NewQuantity(int64(*m), resource.BinarySI).String() }
-
-// completeMemory limits the memory of tenants that are kept apart, unless something else
-// is asked for.
-func (o *options) completeMemory(flags *flag.FlagSet) error {
-	if o.refs.NoCrossNamespaceRefs && !isGiven(flags, namespaceMemory) {
-		o.namespaceMemory = memoryOfTenants
-	}
-	return nil
-}

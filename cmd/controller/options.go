@@ -150,7 +150,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
 		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
-		o.completeQuarantines, o.completeLogins, o.completeMemory,
+		o.completeQuarantines, o.completeTenancy,
 	} {
 		if err := step(flags); err != nil {
 			return err
@@ -190,11 +190,17 @@ func (o *options) completeSelection(*flag.FlagSet) error {
 	return nil
 }
 
-// completeLogins gives tenants that are kept apart no login of the controller, unless that
-// is asked for.
-func (o *options) completeLogins(flags *flag.FlagSet) error {
+// completeTenancy gives tenants that are kept apart no login of the controller, and limits
+// their memory, unless something else is asked for.
+func (o *options) completeTenancy(flags *flag.FlagSet) error {
+	if !o.refs.NoCrossNamespaceRefs {
+		return nil
+	}
 	if !isGiven(flags, noOwnLogin) {
-		o.noOwnLogin = o.refs.NoCrossNamespaceRefs
+		o.noOwnLogin = true
+	}
+	if !isGiven(flags, namespaceMemory) {
+		o.namespaceMemory = memoryOfTenants
 	}
 	return nil
 }
