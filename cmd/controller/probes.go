@@ -100,7 +100,7 @@ func (w wiring) registerMeasurements(ctx context.Context) error {
 	checks := &measurement.Reconciler{
 		Client: w.GetClient(), Pool: measurements, Now: time.Now, Shard: w.shard, Durations: w.timed,
 		Means: probing.Means{
-			Guard: w.guard, Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.live, Clock: clock.RealClock{},
+			Guard: w.guard, Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.live.Keeping(destination.Kept()), Clock: clock.RealClock{},
 			Objects: &object.Reader{Objects: w.live.Objects, Mapper: w.GetRESTMapper(), Now: time.Now},
 			Jobs:    &job.Runner{Reader: w.live.Keeping(job.Kept()), Writer: w.GetClient()},
 		},
