@@ -30,11 +30,22 @@ func (m *member) advance(now time.Time) {
 		m.state.ReadySince = nil
 	}
 	m.state.Template = m.Template
-	if m.complete() {
+	switch {
+	case m.complete():
 		m.finish(now)
+	case changed:
+		m.forgetStart()
 	}
 	m.noteReadiness(now)
 	m.noteBreakdown(now)
+}
+
+// forgetStart removes an unfinished start of the template before, if the present one needs
+// no rollout. Otherwise the next pass would take it for a start of the present one.
+func (m *member) forgetStart() {
+	if !m.outdated && m.unfinished() {
+		m.state.LastRolloutStarted = nil
+	}
 }
 
 // noteReadiness records since when the member has been rolled out, and how many replicas

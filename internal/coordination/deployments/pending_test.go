@@ -62,6 +62,10 @@ func TestPending(t *testing.T) {
 			change:  func(d *deployments.Deployment) { idle(d); d.AvailableReplicas = 1 },
 			journal: []coordinationv1.DeploymentState{state("a", "t2", started(ago(time.Minute)))},
 		},
+		"the same, and it is unpaused": {
+			change:  func(d *deployments.Deployment) { d.RolledOut, d.AvailableReplicas = false, 1 },
+			journal: []coordinationv1.DeploymentState{state("a", "t2", started(ago(time.Minute)))},
+		},
 		"a scale while idle": {
 			change:  func(d *deployments.Deployment) { idle(d); d.Replicas, d.Generation = 5, 2 },
 			journal: []coordinationv1.DeploymentState{state("a", "t1")},
@@ -101,6 +105,9 @@ func TestPending(t *testing.T) {
 			}
 			if got := journalOf(t, p, "web").Status.ActiveDeployment != ""; got != tt.want {
 				t.Errorf("it has the turn: %t, want %t", got, tt.want)
+			}
+			if again := deployments.Decide(stored(in, p)); again.Begins {
+				t.Errorf("it changes its mind: %v, and then %v", summary(p), summary(again))
 			}
 		})
 	}
