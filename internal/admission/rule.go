@@ -92,12 +92,12 @@ func isPausedByUser(d *appsv1.Deployment) bool {
 // next template needs a turn of its own. Otherwise a release that comes during a bake would
 // start the Deployment that bakes, first and without waiting for anyone.
 func (r Request) hasTurnIn(c *v1.DeploymentCoordination) bool {
-	active := c.Status.ActiveDeployment
-	if active != r.New.Namespace+"/"+r.New.Name {
+	name := r.New.Namespace + "/" + r.New.Name
+	if !c.Status.HasTurn(name) {
 		return false
 	}
 	return !slices.ContainsFunc(c.Status.DeploymentStates, func(s v1.DeploymentState) bool {
-		return s.Name == active && (s.UID != "" && s.UID != r.New.UID || s.IsRolledOut() && r.changesTemplate())
+		return s.Name == name && (s.UID != "" && s.UID != r.New.UID || s.IsRolledOut() && r.changesTemplate())
 	})
 }
 

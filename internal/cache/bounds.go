@@ -31,7 +31,7 @@ func mostKept(o client.Object) int {
 	switch o.(type) {
 	case *v1alpha1.Rollout:
 		return 640 << 10
-	case *coordinationv1.DeploymentCoordination: // it names each of its Deployments twice
+	case *coordinationv1.DeploymentCoordination: // it names each of its Deployments up to three times
 		return 640 << 10
 	case *environmentsv1.Environment:
 		return 256 << 10

@@ -84,8 +84,8 @@ func TestObjectThatIsOfAUsualSizeIsNotCut(t *testing.T) {
 	g.Expect(rollout.Status.Conditions[0].Message).To(HaveLen(200 << 10))
 }
 
-// TestLargeGroupIsNotCut covers a coordination of a thousand Deployments, each with the most
-// templates.
+// TestLargeGroupIsNotCut covers a coordination of a thousand Deployments, each with a turn
+// and the most templates.
 func TestLargeGroupIsNotCut(t *testing.T) {
 	g, group := NewWithT(t), &coordinationv1.DeploymentCoordination{}
 	group.Namespace, group.Name = "shop", "all"
@@ -96,6 +96,7 @@ func TestLargeGroupIsNotCut(t *testing.T) {
 			ready = append(ready, fmt.Sprintf("%016x", 5*i+j))
 		}
 		group.Status.Deployments = append(group.Status.Deployments, name)
+		group.Status.ActiveDeployments = append(group.Status.ActiveDeployments, name)
 		group.Status.DeploymentStates = append(group.Status.DeploymentStates, coordinationv1.DeploymentState{
 			Name: name, UID: types.UID(fmt.Sprintf("%036d", i)), LastRolloutStarted: &metav1.Time{}, LastRolloutFinished: &metav1.Time{},
 			Template: ready[0], ReadyTemplates: ready,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package coordination decides which member may roll out next when only one may at a
+// Package coordination decides which member may roll out next when only some may at a
 // time. The packages below it decide for Deployments and for StatefulSets. This package
 // contains their common part: the order of turns.
 //
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Member is one of several objects that roll out one at a time.
+// Member is one of several objects that roll out in turn.
 type Member struct {
 	// Name identifies a member, and orders members that are equal otherwise.
 	Name string
@@ -36,10 +36,11 @@ func Next(waiting []Member) (Member, bool) {
 	if len(waiting) == 0 {
 		return Member{}, false
 	}
-	return slices.MinFunc(waiting, compare), true
+	return slices.MinFunc(waiting, Compare), true
 }
 
-func compare(a, b Member) int {
+// Compare returns a negative number if a gets its turn before b.
+func Compare(a, b Member) int {
 	return cmp.Or(
 		halfwayFirst(a, b),
 		a.LastTurn.Compare(b.LastTurn),

@@ -47,7 +47,7 @@ type Case struct {
 func Cases(namespace string) map[string]Case {
 	all := map[string]Case{}
 	for _, some := range []map[string]Case{
-		membership(), expressions(), mistakes(), turns(namespace), rolledOut(namespace), idle(), byHand(namespace), several(namespace),
+		membership(), expressions(), mistakes(), turns(namespace), severalTurns(namespace), rolledOut(namespace), idle(), byHand(namespace), several(namespace),
 	} {
 		for name, c := range some {
 			all[name] = c
@@ -179,6 +179,43 @@ func turns(namespace string) map[string]Case {
 		},
 		"changed under the name of the one that had the turn: paused": {
 			Coordinations: coordinations(a(active(name, "deleted"))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+	}
+}
+
+// severalTurns has the cases of coordinations in which several Deployments have a turn.
+func severalTurns(namespace string) map[string]Case {
+	name, api, worker := namespace+"/"+Name, namespace+"/api", namespace+"/worker"
+	entry := func(s v1.DeploymentState) func(*v1.DeploymentCoordination) {
+		return func(c *v1.DeploymentCoordination) { c.Status.DeploymentStates = append(c.Status.DeploymentStates, s) }
+	}
+	since := metav1.NewTime(time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC))
+	return map[string]Case{
+		"it has a turn beside another: as asked": {
+			Coordinations: coordinations(a(active(api, ""), alsoActive(name))), Old: web(), New: web(image("web:2")),
+		},
+		"it has the first of two turns: as asked": {
+			Coordinations: coordinations(a(active(name, ""), alsoActive(worker))), Old: web(), New: web(image("web:2")),
+		},
+		"two others have a turn: paused": {
+			Coordinations: coordinations(a(active(api, ""), alsoActive(worker))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+		"created anew under the name of one that has a turn beside another: paused": {
+			Coordinations: coordinations(a(active(api, ""), alsoActive(name), entry(v1.DeploymentState{Name: name, UID: "deleted"}))),
+			New:           web(), PausedBy: []string{"a"},
+		},
+		"rolled out in its turn beside another, and the template is another: paused": {
+			Coordinations: coordinations(a(active(api, ""), alsoActive(name), entry(v1.DeploymentState{Name: name, ReadySince: &since}))),
+			Old:           web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+		"it has a turn, and the first was rolled out in its own: as asked": {
+			Coordinations: coordinations(a(activeOnce(api), alsoActive(name))), Old: web(), New: web(image("web:2")),
+		},
+		"the list of turns is older than the turn: paused": {
+			Coordinations: coordinations(a(active(api, ""), others(name, worker))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
+		},
+		"the list of turns stayed, and nobody has one: paused": {
+			Coordinations: coordinations(a(others(name))), Old: web(), New: web(image("web:2")), PausedBy: []string{"a"},
 		},
 	}
 }

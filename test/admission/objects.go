@@ -97,6 +97,18 @@ func active(name string, uid types.UID) func(*v1.DeploymentCoordination) {
 	}
 }
 
+// alsoActive adds Deployments that have a turn, too.
+func alsoActive(names ...string) func(*v1.DeploymentCoordination) {
+	return func(c *v1.DeploymentCoordination) {
+		c.Status.ActiveDeployments = append([]string{c.Status.ActiveDeployment}, names...)
+	}
+}
+
+// others are Deployments that have a turn, as a list that another implementation left behind.
+func others(names ...string) func(*v1.DeploymentCoordination) {
+	return func(c *v1.DeploymentCoordination) { c.Status.ActiveDeployments = names }
+}
+
 // activeOnce gives the turn to a Deployment that was rolled out in it, with other changes of
 // its entry.
 func activeOnce(name string, change ...func(*v1.DeploymentState)) func(*v1.DeploymentCoordination) {

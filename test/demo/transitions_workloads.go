@@ -70,14 +70,15 @@ func imageIn(template corev1.PodTemplateSpec) string {
 	return template.Spec.Containers[0].Image
 }
 
-// narrateCoordination reports which Deployment has the turn.
+// narrateCoordination reports which Deployments get a turn.
 func narrateCoordination(before, after *coordinationv1.DeploymentCoordination) []line {
 	var lines []line
-	if active := nameIn(after.Status.ActiveDeployment); active != nameIn(before.Status.ActiveDeployment) {
-		if active == "" {
-			lines = append(lines, says(coordination, good, "has had everybody rolled out"))
-		} else {
-			lines = append(lines, says(coordination, plain, "gives the turn to %s", active))
+	if len(after.Status.Active()) == 0 && len(before.Status.Active()) > 0 {
+		lines = append(lines, says(coordination, good, "has had everybody rolled out"))
+	}
+	for _, active := range after.Status.Active() {
+		if !before.Status.HasTurn(active) {
+			lines = append(lines, says(coordination, plain, "gives the turn to %s", nameIn(active)))
 		}
 	}
 	if stalled := stalledBy(after); stalled != "" && stalledBy(before) == "" {

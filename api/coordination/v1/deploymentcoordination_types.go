@@ -3,8 +3,11 @@
 package v1
 
 import (
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // DeploymentCoordinationKind is the kind of a DeploymentCoordination.
@@ -23,7 +26,8 @@ const (
 	IdleResume IdlePolicy = "Resume"
 )
 
-// DeploymentCoordinationSpec defines which Deployments roll out one at a time.
+// DeploymentCoordinationSpec defines which Deployments roll out one at a time, or a few at
+// a time.
 type DeploymentCoordinationSpec struct {
 	// labelSelector selects the Deployments in the coordination's own namespace by their
 	// labels. While it is empty or invalid, the coordination keeps the Deployments that it
@@ -32,9 +36,18 @@ type DeploymentCoordinationSpec struct {
 	// +optional
 	LabelSelector metav1.LabelSelector `json:"labelSelector,omitempty"`
 
+	// maxConcurrent is how many Deployments may roll out or bake at a time: a number, or a
+	// percentage of the selected Deployments, rounded down. It is at least 1, and 1 if it is
+	// not set. If several coordinations share Deployments, the smallest value applies to all
+	// of them together.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 : self.matches('^([1-9][0-9]?|100)%$')",message="maxConcurrent must be a number of at least 1, or a percentage from 1% to 100%"
+	// +optional
+	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
+
 	// minReadySeconds is how long a Deployment must have been rolled out and available
-	// before the next one may start. If several coordinations share Deployments, the
-	// largest value applies.
+	// before its turn ends and the next one may start. If several coordinations share
+	// Deployments, the largest value applies.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	MinReadySeconds int32 `json:"minReadySeconds,omitempty"`
@@ -45,6 +58,19 @@ type DeploymentCoordinationSpec struct {
 	// it is paused unless all of them set Resume.
 	// +optional
 	IdlePolicy IdlePolicy `json:"idlePolicy,omitempty"`
+}
+
+// Concurrent returns how many of the given number of Deployments may roll out at a time. A
+// value that is a mistake counts as 1.
+func (s *DeploymentCoordinationSpec) Concurrent(deployments int) int {
+	if s.MaxConcurrent == nil {
+		return 1
+	}
+	n, err := intstr.GetScaledValueFromIntOrPercent(s.MaxConcurrent, deployments, false)
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
 }
 
 // DeploymentState describes one Deployment of the coordination.
@@ -121,10 +147,15 @@ type DeploymentCoordinationStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// activeDeployment is the Deployment that has the turn, as namespace/name. It is
-	// empty if no Deployment has the turn.
+	// activeDeployment is the Deployment that has the turn, as namespace/name; the first
+	// one by name if several have a turn. It is empty if no Deployment has a turn.
 	// +optional
 	ActiveDeployment string `json:"activeDeployment,omitempty"`
+
+	// activeDeployments are all Deployments that have a turn, as namespace/name, sorted.
+	// +listType=set
+	// +optional
+	ActiveDeployments []string `json:"activeDeployments,omitempty"`
 
 	// deployments lists all selected Deployments as namespace/name, sorted.
 	// +optional
@@ -144,9 +175,26 @@ type DeploymentCoordinationStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// DeploymentCoordination makes the Deployments that it selects roll out one at a time.
-// The next Deployment starts when the one before is rolled out and has been ready for
-// minReadySeconds. Waiting Deployments are paused.
+// Active returns the Deployments that have a turn. Other implementations write only
+// activeDeployment, so the list counts only if it contains that one.
+func (s *DeploymentCoordinationStatus) Active() []string {
+	switch {
+	case s.ActiveDeployment == "":
+		return nil
+	case slices.Contains(s.ActiveDeployments, s.ActiveDeployment):
+		return s.ActiveDeployments
+	}
+	return []string{s.ActiveDeployment}
+}
+
+// HasTurn reports whether the Deployment, as namespace/name, has a turn.
+func (s *DeploymentCoordinationStatus) HasTurn(deployment string) bool {
+	return slices.Contains(s.Active(), deployment)
+}
+
+// DeploymentCoordination makes the Deployments that it selects roll out one at a time, or
+// maxConcurrent at a time. The next Deployment starts when one before is rolled out and has
+// been ready for minReadySeconds. Waiting Deployments are paused.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

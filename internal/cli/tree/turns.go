@@ -127,7 +127,7 @@ func coordinationNode(c *coordinationv1.DeploymentCoordination) *Node {
 		node.Text = node.Message
 	}
 	for _, state := range c.Status.DeploymentStates {
-		node.Children = append(node.Children, deploymentNode(state, c.Status.ActiveDeployment))
+		node.Children = append(node.Children, deploymentNode(state, c.Status.HasTurn(state.Name)))
 	}
 	return node
 }
@@ -150,7 +150,7 @@ func coordinationState(conditions []metav1.Condition) (Sign, string) {
 	return Unknown, "it has not reported its state"
 }
 
-func deploymentNode(state coordinationv1.DeploymentState, active string) *Node {
+func deploymentNode(state coordinationv1.DeploymentState, active bool) *Node {
 	namespace, name, _ := strings.Cut(state.Name, "/")
 	node := &Node{
 		Object: &Object{
@@ -159,7 +159,7 @@ func deploymentNode(state coordinationv1.DeploymentState, active string) *Node {
 		Sign: Well,
 	}
 	switch {
-	case state.Name == active:
+	case active:
 		node.Sign, node.Text = Waits, "has the turn"
 	case state.HasPendingChanges:
 		node.Sign, node.Text = Waits, "waits for its turn"

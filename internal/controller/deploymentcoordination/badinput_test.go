@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -22,12 +23,19 @@ func selecting(selector metav1.LabelSelector) func(*coordinationv1.DeploymentCoo
 
 func TestSpecThatCannotBeMeantIsRefusedAtCreation(t *testing.T) {
 	t.Parallel()
+	const badMaxConcurrent = "maxConcurrent must be a number of at least 1, or a percentage from 1% to 100%"
 	for name, c := range map[string]struct {
 		edit    func(*coordinationv1.DeploymentCoordination)
 		message string
 	}{
-		"an empty selector":        {selecting(metav1.LabelSelector{}), "would select every Deployment of the namespace"},
-		"negative minReadySeconds": {minReady(-1), "should be greater than or equal to 0"},
+		"an empty selector":              {selecting(metav1.LabelSelector{}), "would select every Deployment of the namespace"},
+		"negative minReadySeconds":       {minReady(-1), "should be greater than or equal to 0"},
+		"maxConcurrent of 0":             {atATime(intstr.FromInt32(0)), badMaxConcurrent},
+		"maxConcurrent below 0":          {atATime(intstr.FromInt32(-1)), badMaxConcurrent},
+		"maxConcurrent of 0%":            {atATime(intstr.FromString("0%")), badMaxConcurrent},
+		"maxConcurrent of more than all": {atATime(intstr.FromString("101%")), badMaxConcurrent},
+		"maxConcurrent as text":          {atATime(intstr.FromString("2")), badMaxConcurrent},
+		"maxConcurrent with a minus":     {atATime(intstr.FromString("-5%")), badMaxConcurrent},
 		"an operator that does not exist": {
 			selecting(metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "shop", Operator: "in", Values: []string{"yes"}}}}),
 			"must be In, NotIn, Exists or DoesNotExist",

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -85,6 +86,10 @@ func minReady(seconds int32) func(*coordinationv1.DeploymentCoordination) {
 }
 
 func resume(c *coordinationv1.DeploymentCoordination) { c.Spec.IdlePolicy = coordinationv1.IdleResume }
+
+func atATime(most intstr.IntOrString) func(*coordinationv1.DeploymentCoordination) {
+	return func(c *coordinationv1.DeploymentCoordination) { c.Spec.MaxConcurrent = &most }
+}
 
 // deployment returns a Deployment of the shop with one replica and an image of version 1.
 func deployment(namespace, name string, edits ...func(*appsv1.Deployment)) *appsv1.Deployment {

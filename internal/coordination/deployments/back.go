@@ -16,9 +16,9 @@ func (m *member) goesBack() bool {
 // readyTemplates returns the next list of templates with which the member was ready. Going
 // back drops the newer ones: they were abandoned, and bake again if they return. Without
 // Pods, nothing was ready.
-func (m *member) readyTemplates(active bool) []string {
+func (m *member) readyTemplates() []string {
 	before := m.state.ReadyTemplates
-	if active || m.Replicas == 0 || !m.allUp() {
+	if m.hasTurn() || m.Replicas == 0 || !m.allUp() {
 		return before
 	}
 	if m.goesBack() {

@@ -166,6 +166,9 @@ func (w *world) coordinateAny() *cr {
 	if w.chance(2) {
 		r.Spec.IdlePolicy = coordinationv1.IdleResume
 	}
+	if w.chance(2) {
+		w.concurrent(r)
+	}
 	w.touched["cr"] = true
 	return r
 }
@@ -174,7 +177,7 @@ func (w *world) coordinateAny() *cr {
 func (w *world) anything() {
 	does := []func(){
 		w.changeAny, w.changeAny, w.changeAny, w.changeAny, w.scaleAny, w.blinkAny, w.resumeAny, w.holdAny, w.pauseAny, w.manifestAny, w.relabelAny,
-		w.deleteAny, w.specAny, w.selectorAny, w.coordinationAny, w.orderAny, w.fateAny, w.admissionAny,
+		w.deleteAny, w.specAny, w.concurrentAny, w.selectorAny, w.coordinationAny, w.orderAny, w.fateAny, w.admissionAny,
 	}
 	does[w.rng.IntN(len(does))]()
 }
@@ -272,6 +275,15 @@ func (w *world) specAny() {
 		r.Spec.MinReadySeconds, r.Spec.IdlePolicy = seconds, policy
 	})
 }
+
+// concurrent sets how many may roll out at a time.
+func (w *world) concurrent(r *cr) {
+	most := []string{"1", "2", "3", "34%", "100%", "many"}[w.rng.IntN(6)]
+	w.log("people: maxConcurrent %s on %s", most, r.Name)
+	atATime(most)(&r.Coordination)
+}
+
+func (w *world) concurrentAny() { w.changeCR(w.anyCR(), "another maxConcurrent on", w.concurrent) }
 
 func (w *world) selectorAny() {
 	w.changeCR(w.anyCR(), "another selector on", func(r *cr) {

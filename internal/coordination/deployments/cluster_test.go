@@ -163,7 +163,7 @@ func (c *cluster) admit(a *app, changed bool) {
 
 // allows reports whether the app has the turn, and for its template.
 func (r *cr) allows(a *app, changed bool) bool {
-	return r.Journal.ActiveDeployment == a.Key && !(changed && slices.ContainsFunc(r.Journal.DeploymentStates, func(s coordinationv1.DeploymentState) bool {
+	return r.Journal.HasTurn(a.Key) && !(changed && slices.ContainsFunc(r.Journal.DeploymentStates, func(s coordinationv1.DeploymentState) bool {
 		return s.Name == a.Key && s.IsRolledOut()
 	}))
 }

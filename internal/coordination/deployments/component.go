@@ -24,9 +24,9 @@ type group struct {
 	members []*member
 	// component is the component of the group.
 	component *component
-	// active is the member that has the turn; nil if none of the group has it.
-	active *member
-	// turned means that the turn is not where the journal has it.
+	// active are the members that have a turn, sorted by name.
+	active []*member
+	// turned means that the turns are not where the journal has them.
 	turned bool
 	notes  []Note
 }
@@ -50,18 +50,20 @@ type member struct {
 	// superseded means that it has a new template after it was rolled out in its turn.
 	// That ends the turn.
 	superseded bool
+	// begins means that it gets a turn in this plan.
+	begins bool
+	// phase is the phase of its turn.
+	phase phase
 }
 
-// component is all groups that share Deployments, directly or through others. Only one of
-// all their members may roll out at a time.
+// component is all groups that share Deployments, directly or through others. They have
+// their turns in common.
 type component struct {
 	now     time.Time
 	groups  []*group
 	members []*member
-	// active is the member that has the turn; nil if none has it.
-	active *member
-	// phase is the phase of the turn.
-	phase phase
+	// active are the members that have a turn, sorted by name.
+	active []*member
 	// recheckAt is when time alone may change the decision.
 	recheckAt time.Time
 }

@@ -4,6 +4,7 @@ package deployments
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,13 +85,13 @@ func (g *group) verdict(n *namespace) verdict {
 // standing returns the verdict of a coordination that works.
 func (g *group) standing() verdict {
 	switch {
-	case g.active == nil && !g.waits():
+	case len(g.active) == 0 && !g.waits():
 		return g.idle()
-	case g.active == nil:
+	case len(g.active) == 0:
 		return g.waiting()
-	case g.component.phase == failed:
+	case len(inPhase(failed, g.active)) > 0:
 		return g.failed()
-	case g.component.phase == held:
+	case len(inPhase(held, g.active)) > 0:
 		return g.held()
 	}
 	return g.rolling()
@@ -99,7 +100,7 @@ func (g *group) standing() verdict {
 // waits reports whether a member waits for its turn.
 func (g *group) waits() bool {
 	for _, m := range g.members {
-		if m.pending() {
+		if m.pending() && !m.hasTurn() {
 			return true
 		}
 	}
@@ -116,7 +117,13 @@ func (g *group) idle() verdict {
 }
 
 func (g *group) rolling() verdict {
-	text := g.sum() + "; " + g.active.describe(g.component.phase)
+	text := g.sum()
+	for _, m := range g.active[:min(few, len(g.active))] {
+		text += "; " + m.describe()
+	}
+	if more := len(g.active) - few; more > 0 {
+		text += fmt.Sprintf("; and %d more are active", more)
+	}
 	return verdict{
 		ready:       claim{false, coordinationv1.DeploymentsInProgressReason, text},
 		progressing: claim{true, coordinationv1.DeploymentRollingOutReason, text},
@@ -125,15 +132,19 @@ func (g *group) rolling() verdict {
 }
 
 func (g *group) held() verdict {
-	text := fmt.Sprintf("%s; %s is active, and the annotation %s keeps it paused",
-		g.sum(), g.active.Key, coordinationv1.RolloutPausedAnnotation)
+	text := fmt.Sprintf("%s; %s, and the annotation %s keeps it paused",
+		g.sum(), areActive(inPhase(held, g.active)[:1]), coordinationv1.RolloutPausedAnnotation)
 	c := claim{false, coordinationv1.ActiveDeploymentHeldReason, text}
 	return verdict{ready: c, progressing: claim{true, c.reason, text}, degraded: fine()}
 }
 
 func (g *group) failed() verdict {
+	all := inPhase(failed, g.active)
 	text := fmt.Sprintf("%s has failed to roll out: %s; correct or revert its template, or take it out of the selection",
-		g.active.Key, g.active.whyFailed(g.component.now))
+		all[0].Key, all[0].whyFailed(g.component.now))
+	if len(all) > 1 {
+		text += "; so have " + enumerate(keys(all[1:]))
+	}
 	c := claim{false, coordinationv1.RolloutFailedReason, text}
 	bad := claim{true, c.reason, text}
 	return verdict{ready: c, progressing: c, degraded: bad, stalled: bad}
@@ -151,10 +162,23 @@ func (g *group) waiting() verdict {
 	}
 }
 
+// inTheWay returns an active member that others wait for: preferably one that stops them.
+func (c *component) inTheWay() *member {
+	if m := c.stoppedBy(c.active); m != nil || len(c.active) == 0 {
+		return m
+	}
+	return c.active[0]
+}
+
+// inPhase returns the members whose turn is in the phase.
+func inPhase(p phase, members []*member) []*member {
+	return slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return m.phase != p })
+}
+
 // awaited returns a text about the coordination that a member waits for.
 func (g *group) awaited() string {
-	if active := g.component.active; active != nil {
-		return fmt.Sprintf("%s, where %s", active.groups[0].Name, active.standing(g.component.phase))
+	if m := g.component.inTheWay(); m != nil {
+		return fmt.Sprintf("%s, where %s", m.groups[0].Name, m.standing())
 	}
 	for _, m := range g.members {
 		if by := m.mistake(); m.pending() && by != nil {
@@ -200,15 +224,15 @@ func (g *group) sum() string {
 		if !m.outdated {
 			finished++
 		}
-		remarks += m.remarks(m == g.active)
+		remarks += m.remarks()
 	}
 	return fmt.Sprintf("%d of %d Deployments are rolled out", finished, len(g.members)) + remarks
 }
 
 // remarks returns a text about unusual settings of a member.
-func (m *member) remarks(active bool) string {
+func (m *member) remarks() string {
 	text := ""
-	if m.UserPaused && !active {
+	if m.UserPaused && !m.hasTurn() {
 		text += fmt.Sprintf("; the annotation %s keeps %s paused", coordinationv1.RolloutPausedAnnotation, m.Key)
 	}
 	if _, ok := m.order(); !ok {
@@ -217,9 +241,9 @@ func (m *member) remarks(active bool) string {
 	return text
 }
 
-// describe returns a text about the progress of the member that has the turn.
-func (m *member) describe(p phase) string {
-	switch p {
+// describe returns a text about the progress of a member that has a turn.
+func (m *member) describe() string {
+	switch m.phase {
 	case activating:
 		return m.Key + " is about to be unpaused"
 	case baking:
@@ -229,10 +253,10 @@ func (m *member) describe(p phase) string {
 	}
 }
 
-// standing returns a text about the active member for coordinations that do not select
+// standing returns a text about an active member for coordinations that do not select
 // it. It does not change while the member progresses, which saves writes.
-func (m *member) standing(p phase) string {
-	switch p {
+func (m *member) standing() string {
+	switch m.phase {
 	case failed:
 		return m.Key + " has failed to roll out"
 	case held:

@@ -26,25 +26,34 @@ func (n *namespace) journal(g *group) Journal {
 	return Journal{Coordination: g.Name, Component: g.component.name(), Status: *status, Notes: g.notes}
 }
 
-// write records which member has the turn and the progress of every member.
+// write records which members have a turn and the progress of every member.
 func (g *group) write(status *coordinationv1.DeploymentCoordinationStatus) {
-	status.ActiveDeployment = ""
-	if g.active != nil {
-		status.ActiveDeployment = g.active.Key
+	status.ActiveDeployment, status.ActiveDeployments = "", keys(g.active)
+	if len(g.active) > 0 {
+		status.ActiveDeployment = g.active[0].Key
 	}
 	status.Deployments, status.DeploymentStates = nil, nil
 	for _, m := range g.members {
 		status.Deployments = append(status.Deployments, m.Key)
-		status.DeploymentStates = append(status.DeploymentStates, m.entry(m == g.active))
+		status.DeploymentStates = append(status.DeploymentStates, m.entry())
 	}
+}
+
+// keys returns the names of members as a journal has them.
+func keys(members []*member) []string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Key)
+	}
+	return all
 }
 
 // entry returns the next journal entry of the member. A member that a user has paused by
 // annotation is not pending unless it has the turn.
-func (m *member) entry(active bool) coordinationv1.DeploymentState {
+func (m *member) entry() coordinationv1.DeploymentState {
 	s := *m.state.DeepCopy()
 	s.Generation = m.Generation
-	s.ReadyTemplates = m.readyTemplates(active)
-	s.HasPendingChanges = m.outdated && (active || !m.UserPaused)
+	s.ReadyTemplates = m.readyTemplates()
+	s.HasPendingChanges = m.outdated && (m.hasTurn() || !m.UserPaused)
 	return s
 }

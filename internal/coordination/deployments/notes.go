@@ -38,15 +38,43 @@ func changedNote(from, to *member) Note {
 	return Note{Reason: coordinationv1.ActiveDeploymentChangedEvent, Message: text}
 }
 
-func (g *group) clearedNote(from, next *member) Note {
-	text := fmt.Sprintf("the turn of %s is over, and nobody waits for the next", from.Key)
-	switch {
-	case next == nil && g.waits():
-		text = fmt.Sprintf("the turn of %s is over, and nobody gets the next while a selector is a mistake", from.Key)
+// clearedNote is about a turn that has ended, and that no member of the coordination gets.
+func (g *group) clearedNote(from *member) Note {
+	text := fmt.Sprintf("the turn of %s is over, and ", from.Key)
+	switch stop, next := g.component.stoppedBy(g.component.active), g.component.heir(g); {
 	case next != nil:
 		text = fmt.Sprintf("the turn goes from %s to %s, which is not selected here", from.Key, next.Key)
+	case !g.waits():
+		text += "nobody waits for the next"
+	case stop != nil:
+		text += "nobody gets the next: " + stop.standing()
+	case len(g.component.active) >= g.component.limit():
+		text += fmt.Sprintf("nobody gets the next while %s", areActive(g.component.active))
+	default:
+		text += "nobody gets the next while a selector is a mistake"
 	}
 	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: text}
+}
+
+// heir returns the member outside of the group that gets a turn which the group had; nil
+// if there is none. If all turns are taken, it may have had its turn before.
+func (c *component) heir(g *group) *member {
+	full := len(c.active) >= c.limit()
+	var heir *member
+	for _, m := range c.active {
+		if !g.selects(m) && (m.begins || full && heir == nil) {
+			heir = m
+		}
+	}
+	return heir
+}
+
+// areActive returns a text that names members that have a turn.
+func areActive(members []*member) string {
+	if len(members) == 1 {
+		return members[0].Key + " is active"
+	}
+	return enumerate(keys(members)) + " are active"
 }
 
 func goneNote(name string) Note {
@@ -66,8 +94,8 @@ func (m *member) whyPaused() string {
 
 func pausedNote(c *component, m *member) Note {
 	why := m.whyPaused()
-	if m.outdated && !m.UserPaused && c.active != nil {
-		why += "; " + c.active.Key + " is active"
+	if m.outdated && !m.UserPaused && len(c.active) > 0 {
+		why += "; " + areActive(c.active)
 	}
 	return Note{Reason: coordinationv1.DeploymentPausedEvent, Message: fmt.Sprintf("%s is paused: %s", m.Key, why)}
 }
@@ -76,9 +104,9 @@ func pauseFailedNote(m *member) Note {
 	return Note{Reason: coordinationv1.PauseFailedEvent, Warning: true, Message: m.Key + " could not be paused"}
 }
 
-func unpausedNote(c *component, m *member) Note {
+func unpausedNote(m *member) Note {
 	why := "it has nothing to roll out, and idlePolicy is Resume"
-	if m == c.active {
+	if m.hasTurn() {
 		why = "it has the turn"
 	}
 	if m.PausedBy != "" && m.HeldBy == "" {

@@ -36,11 +36,11 @@ func (k WriteKind) rank() int {
 
 // write returns the write to one member; it has no kind if there is nothing to write.
 func (c *component) write(m *member) Write {
-	switch paused := c.wantsPaused(m); {
+	switch paused := m.wantsPaused(); {
 	case paused && !m.Paused:
 		return m.hold(c)
 	case !paused && m.Paused:
-		return m.unpause(c)
+		return m.unpause()
 	case m.Paused && m.HeldBy != m.holder():
 		return m.mark(m.holder())
 	case !m.Paused && m.HeldBy != "":
@@ -50,11 +50,11 @@ func (c *component) write(m *member) Write {
 }
 
 // wantsPaused reports whether the member has to be paused now.
-func (c *component) wantsPaused(m *member) bool {
+func (m *member) wantsPaused() bool {
 	switch {
 	case m.UserPaused:
 		return true
-	case m == c.active:
+	case m.hasTurn():
 		return false
 	case m.outdated:
 		return true
@@ -93,11 +93,11 @@ func (m *member) hold(c *component) Write {
 	}
 }
 
-func (m *member) unpause(c *component) Write {
+func (m *member) unpause() Write {
 	return Write{
 		Kind: WriteUnpause, Deployment: m.Key, UID: m.UID,
 		Coordinations: m.names(),
-		Done:          unpausedNote(c, m), Failed: unpauseFailedNote(m),
+		Done:          unpausedNote(m), Failed: unpauseFailedNote(m),
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/deployments"
@@ -95,7 +96,7 @@ func turnOf(name string, updated int32) func(*world) bool {
 	return func(w *world) bool {
 		a := w.apps[name]
 		for _, r := range w.crs {
-			if a != nil && r.Journal.ActiveDeployment == a.Key && a.UpdatedReplicas == updated && a.ObservedGeneration == a.Generation {
+			if a != nil && r.Journal.HasTurn(a.Key) && a.UpdatedReplicas == updated && a.ObservedGeneration == a.Generation {
 				return true
 			}
 		}
@@ -194,6 +195,14 @@ func (w *world) selectBy(name string, operator metav1.LabelSelectorOperator) {
 
 func baking(seconds int32) func(*deployments.Coordination) {
 	return func(c *deployments.Coordination) { c.Spec.MinReadySeconds = seconds }
+}
+
+// atATime sets maxConcurrent to a number or a percentage.
+func atATime(n string) func(*deployments.Coordination) {
+	return func(c *deployments.Coordination) {
+		most := intstr.Parse(n)
+		c.Spec.MaxConcurrent = &most
+	}
 }
 
 func resuming(c *deployments.Coordination) { c.Spec.IdlePolicy = coordinationv1.IdleResume }
@@ -462,6 +471,47 @@ var scenarios = map[string]scenario{
 			{turnOf("api", 1), "people: apply 1.2 to web", change("1.2", "web")},
 			{turnOf("cart", 1), "people: apply 1.3 to api", change("1.3", "api")},
 			{atRest, "people: apply 1.4 to web and api", change("1.4", "web", "api")},
+		},
+	},
+
+	"two may roll out at a time": {
+		setUp: func(w *world) {
+			w.holdForm = "policy"
+			for _, name := range []string{"api", "cart", "store", "web"} {
+				w.up(name, 2, "shop")
+			}
+			w.coordinate("shop", baking(30), resuming, atATime("50%"))
+		},
+		events: []event{
+			{atRest, "people: apply 1.1 to all", change("1.1", "api", "cart", "store", "web")},
+			{bakes("cart"), "people: apply 1.2 to cart", change("1.2", "cart")},
+		},
+	},
+
+	"one of two at a time fails and the other ends its turn": {
+		setUp: func(w *world) {
+			w.holdForm = "policy"
+			shop(resuming, atATime("2"))(w)
+		},
+		events: []event{
+			{atRest, "people: apply 1.1, which is broken, to api, and 1.1 to cart and web", func(w *world) {
+				breakWith("1.1", "api")(w)
+				change("1.1", "cart", "web")(w)
+			}},
+			{says("shop", coordinationv1.RolloutFailedReason), "people: apply 1.2 to cart", change("1.2", "cart")},
+			{always, "people: apply 1.2 to api", change("1.2", "api")},
+		},
+	},
+
+	"maxConcurrent becomes smaller during a release": {
+		setUp: shop(atATime("100%")),
+		events: []event{
+			{atRest, "people: apply 1.1 to all", change("1.1", "api", "cart", "web")},
+			{turnOf("web", 1), "people: remove maxConcurrent", func(w *world) {
+				w.crs["shop"].Spec.MaxConcurrent = nil
+				w.crs["shop"].Generation++
+				w.version++
+			}},
 		},
 	},
 

@@ -150,9 +150,9 @@ func userHeld(d *deployments.Deployment) { d.UserPaused = true }
 func summary(p deployments.Plan) []string {
 	var lines []string
 	for _, j := range p.Journals {
-		active := strings.TrimPrefix(j.Status.ActiveDeployment, "shop/")
-		if active == "" {
-			active = "nobody"
+		active := "nobody"
+		if all := j.Status.Active(); len(all) > 0 {
+			active = strings.ReplaceAll(strings.Join(all, " and "), "shop/", "")
 		}
 		lines = append(lines, fmt.Sprintf("%s: %s, %s", j.Coordination, active, ready(j.Status).Reason))
 	}

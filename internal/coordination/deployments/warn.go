@@ -87,7 +87,7 @@ func (g *group) released(m *member) bool {
 
 // gaveTurn reports whether the journal has given the member the turn already.
 func (g *group) gaveTurn(m *member) bool {
-	return g.Journal.ActiveDeployment == m.Key && !g.knewAnother(m)
+	return g.Journal.HasTurn(m.Key) && !g.knewAnother(m)
 }
 
 // knewIdle reports whether the member had nothing to roll out according to the journal,
@@ -104,9 +104,11 @@ func (g *group) knewResumed(m *member) bool {
 	return g.knewIdle(m) && past.Generation == m.Generation
 }
 
+// few is how many names a message contains.
+const few = 5
+
 // enumerate lists the first few names.
 func enumerate(names []string) string {
-	const few = 5
 	if more := len(names) - few; more > 0 {
 		names = append(slices.Clone(names[:few]), fmt.Sprintf("and %d more", more))
 	}

@@ -365,12 +365,12 @@ func (w *world) emit(name string, notes ...deployments.Note) {
 // logJournal shows the changes of the Ready condition.
 func (w *world) logJournal(r *cr, next coordinationv1.DeploymentCoordinationStatus) {
 	before, after := ready(r.Journal), ready(next)
-	if before.Reason == after.Reason && before.Message == after.Message && r.Journal.ActiveDeployment == next.ActiveDeployment {
+	if before.Reason == after.Reason && before.Message == after.Message && slices.Equal(r.Journal.Active(), next.Active()) {
 		return
 	}
-	active := next.ActiveDeployment
-	if active == "" {
-		active = "nobody"
+	active := "nobody"
+	if len(next.Active()) > 0 {
+		active = strings.Join(next.Active(), ", ")
 	}
 	w.log("%s: %s has the turn; %s: %s", r.Name, active, after.Reason, after.Message)
 }
@@ -439,6 +439,18 @@ func connected(v view, key string) map[string]bool {
 	return found
 }
 
+// limitOf returns how many of the apps that share a component with one may roll out at a
+// time.
+func limitOf(v view, key string) int {
+	component, limit := connected(v, key), len(v.in.Deployments)
+	for _, co := range v.in.Coordinations {
+		if members := membersOf(v, co); len(members) > 0 && component[members[0]] {
+			limit = min(limit, co.Spec.Concurrent(len(members)))
+		}
+	}
+	return limit
+}
+
 // isMistake reports whether the selector of a coordination is a mistake.
 func isMistake(co deployments.Coordination) bool {
 	selector, err := metav1.LabelSelectorAsSelector(&co.Spec.LabelSelector)
@@ -477,7 +489,7 @@ func selected(v view, co deployments.Coordination) (keys []string) {
 func (w *world) byKey(key string) *app { return w.apps[strings.TrimPrefix(key, "shop/")] }
 
 // checkWrite verifies that no app is unpaused that a user has paused by annotation, and
-// that none begins while another one of the component rolls out.
+// that none begins while as many of the component roll out as may.
 func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	if !p.Paused && a.Paused && a.UserPaused {
 		w.t.Fatalf("%s is unpaused although a user has paused it:\n%s", p.Deployment, w.tail())
@@ -491,17 +503,21 @@ func (w *world) checkWrite(v view, p deployments.Write, a *app) {
 	if w.waitsForCorrection(v, p.Deployment) && !hadTurn(v, a) {
 		w.t.Fatalf("%s begins although the selector of its coordination is a mistake:\n%s", p.Deployment, w.tail())
 	}
+	var rolling []string
 	for key := range connected(v, p.Deployment) {
 		other := w.byKey(key)
 		if key != p.Deployment && other != nil && other.rolls() && !w.touched[key] {
-			w.t.Fatalf("%s is unpaused while %s rolls out:\n%s", p.Deployment, key, w.tail())
+			rolling = append(rolling, key)
 		}
+	}
+	if len(rolling) >= limitOf(v, p.Deployment) {
+		w.t.Fatalf("%s is unpaused while %v roll out:\n%s", p.Deployment, rolling, w.tail())
 	}
 }
 
 // hadTurn reports whether an app had the turn before the pass.
 func hadTurn(v view, a *app) bool {
-	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool { return co.Journal.ActiveDeployment == a.Key })
+	return slices.ContainsFunc(v.in.Coordinations, func(co deployments.Coordination) bool { return co.Journal.HasTurn(a.Key) })
 }
 
 // mistakenHolder reports whether the coordination in held-by of an app exists, and its
@@ -546,12 +562,10 @@ func (w *world) checkBake(v view, plan deployments.Plan) {
 // that its template is rolled out, and all of its Pods exist. It is no reason that the
 // app was unpaused, or that some Pods are not ready.
 func (w *world) checkGiven(v view, plan deployments.Plan) {
-	for _, j := range plan.Journals {
-		i := slices.IndexFunc(v.in.Deployments, func(d deployments.Deployment) bool { return d.Key == j.Status.ActiveDeployment })
-		if i < 0 {
+	for _, d := range v.in.Deployments {
+		if !slices.ContainsFunc(plan.Journals, func(j deployments.Journal) bool { return j.Status.HasTurn(d.Key) }) {
 			continue
 		}
-		d := v.in.Deployments[i]
 		complete := d.TemplateHasSet && !d.OthersUp && d.UpdatedReplicas >= d.Replicas && w.byKey(d.Key).finished == d.Template
 		if complete && knownAsDone(v, d) {
 			w.t.Fatalf("%s is given the turn, and has nothing to roll out:\n%s", d.Key, w.tail())
@@ -563,7 +577,7 @@ func (w *world) checkGiven(v view, plan deployments.Plan) {
 // coordinations that select it have recorded that its template is rolled out.
 func knownAsDone(v view, d deployments.Deployment) bool {
 	for _, co := range v.in.Coordinations {
-		if co.Journal.ActiveDeployment == d.Key {
+		if co.Journal.HasTurn(d.Key) {
 			return false
 		}
 		done := slices.ContainsFunc(co.Journal.DeploymentStates, func(s coordinationv1.DeploymentState) bool {
@@ -579,8 +593,8 @@ func knownAsDone(v view, d deployments.Deployment) bool {
 }
 
 // checkAfter verifies the state after a pass that saw the present state and was carried
-// out as planned: at most one app of a component rolls out, and all coordinations that
-// select it report it as active.
+// out as planned: at most as many apps of a component roll out as may, and all coordinations
+// that select one report it as active.
 func (w *world) checkAfter(v view) {
 	seen := map[string]bool{}
 	for _, d := range v.in.Deployments {
@@ -594,7 +608,7 @@ func (w *world) checkAfter(v view) {
 				rolling = append(rolling, key)
 			}
 		}
-		if len(rolling) > 1 {
+		if len(rolling) > limitOf(v, d.Key) {
 			w.t.Fatalf("%v roll out at once:\n%s", slices.Sorted(slices.Values(rolling)), w.tail())
 		}
 	}
@@ -649,29 +663,51 @@ func (w *world) checkNeighbours(refused string) {
 
 func (w *world) hasTurn(key string) bool {
 	for _, r := range w.crs {
-		if r.Journal.ActiveDeployment == key {
+		if r.Journal.HasTurn(key) {
 			return true
 		}
 	}
 	return false
 }
 
-// checkTurns verifies that a component has one active Deployment, which all coordinations
-// that select it report.
+// checkTurns verifies the turns that the journals have.
 func (w *world) checkTurns(v view) {
+	active := map[string][]string{}
 	for _, co := range v.in.Coordinations {
-		active := w.crs[co.Name].Journal.ActiveDeployment
-		if active == "" {
-			continue
-		}
-		component := connected(v, active)
-		for _, other := range v.in.Coordinations {
-			members, theirs := membersOf(v, other), w.crs[other.Name].Journal.ActiveDeployment
-			if slices.Contains(members, active) && theirs != active || component[theirs] && theirs != active {
-				w.t.Fatalf("%s says that %s has the turn, and %s says %q:\n%s", co.Name, active, other.Name, theirs, w.tail())
-			}
+		active[co.Name] = w.crs[co.Name].Journal.Active()
+	}
+	if wrong := wrongTurns(v, active); wrong != "" {
+		w.t.Fatalf("%s:\n%s", wrong, w.tail())
+	}
+}
+
+// wrongTurns returns what is wrong with the turns that coordinations report. A component has
+// at most as many as may roll out at a time, and all coordinations that select an active
+// Deployment report it.
+func wrongTurns(v view, active map[string][]string) string {
+	turns := map[string]bool{}
+	for _, keys := range active {
+		for _, key := range keys {
+			turns[key] = true
 		}
 	}
+	for key := range turns {
+		for _, co := range v.in.Coordinations {
+			if slices.Contains(membersOf(v, co), key) && !slices.Contains(active[co.Name], key) {
+				return fmt.Sprintf("%s has a turn, and %s reports %v", key, co.Name, active[co.Name])
+			}
+		}
+		n := 0
+		for other := range connected(v, key) {
+			if turns[other] {
+				n++
+			}
+		}
+		if limit := limitOf(v, key); n > limit {
+			return fmt.Sprintf("%d have a turn beside %s, and %d may", n, key, limit)
+		}
+	}
+	return ""
 }
 
 // checkConditions verifies that the required conditions exist, and that each keeps its
@@ -717,8 +753,8 @@ func (w *world) checkRest() {
 		}
 	}
 	for _, r := range w.crs {
-		if r.Journal.ActiveDeployment != "" {
-			w.t.Fatalf("%s still has the turn:\n%s", r.Journal.ActiveDeployment, w.tail())
+		if active := r.Journal.Active(); len(active) > 0 {
+			w.t.Fatalf("%s still has the turn:\n%s", active, w.tail())
 		}
 	}
 	writes := w.writes

@@ -134,7 +134,7 @@ func (o *observer) seeDeployment(d *appsv1.Deployment, gone bool) {
 		o.finished[d.Name]++
 		o.happened("finished", d)
 	}
-	o.atMostOneRolls()
+	o.noMoreRollThanMay()
 }
 
 // isRolledOut reports whether a Deployment's status is about the present template and
@@ -147,23 +147,26 @@ func isRolledOut(d *appsv1.Deployment) bool {
 // isInTheJournal checks that the journal named a Deployment before it was resumed.
 func (o *observer) isInTheJournal(m *member) {
 	for _, c := range o.coordinations {
-		if o.selects(c, m) && c.Status.ActiveDeployment != key(m) {
-			o.complain("%s was released while the journal of %s named %q", key(m), c.Name, c.Status.ActiveDeployment)
+		if o.selects(c, m) && !c.Status.HasTurn(key(m)) {
+			o.complain("%s was released while the journal of %s named %q", key(m), c.Name, c.Status.Active())
 		}
 	}
 }
 
-// atMostOneRolls checks that at most one of the Deployments that a coordination selects
-// rolls.
-func (o *observer) atMostOneRolls() {
+// noMoreRollThanMay checks that no more of the Deployments that a coordination selects roll
+// than maxConcurrent allows.
+func (o *observer) noMoreRollThanMay() {
 	for _, c := range o.coordinations {
-		var rolling []string
+		selected, rolling := 0, []string(nil)
 		for _, m := range o.members {
-			if o.selects(c, m) && m.rolls() {
+			if !o.selects(c, m) {
+				continue
+			}
+			if selected++; m.rolls() {
 				rolling = append(rolling, m.Name)
 			}
 		}
-		if len(rolling) > 1 {
+		if len(rolling) > c.Spec.Concurrent(selected) {
 			o.complain("of %s %s roll at once", c.Name, inOrder(rolling))
 		}
 	}
