@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	ours "github.com/fluxrollouts/rollout-controller/internal/registry"
-	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 // manifests are possible answers of a registry.
@@ -124,7 +124,7 @@ func readerOf(f *testing.F, host string) *ours.Reader {
 		Spec:       imagev1.ImageRepositorySpec{Image: host + "/shop", Insecure: true, Timeout: &metav1.Duration{Duration: 2 * time.Second}},
 	}
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(repository).Build()
-	reader, err := ours.NewReader(cluster, cluster, fixture.Loopback())
+	reader, err := ours.NewReader(cluster, cluster, loopback.Guard())
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -36,6 +36,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	ours "github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 // site is a registry, and the objects of a cluster that define how to reach it.
@@ -104,7 +105,7 @@ func (s *site) reader() *ours.Reader {
 	s.Expect(imagev1.AddToScheme(scheme)).To(Succeed())
 	s.Expect(corev1.AddToScheme(scheme)).To(Succeed())
 	cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(s.objects, s.repository())...).Build()
-	reader, err := ours.NewReader(cluster, cluster, fixture.Loopback())
+	reader, err := ours.NewReader(cluster, cluster, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	return reader
 }

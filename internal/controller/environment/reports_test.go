@@ -36,6 +36,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 // clusters is a test env with two controllers, of staging and of production, that know of
@@ -102,7 +103,7 @@ func (s *clusters) controller(t *testing.T) *Reconciler {
 	t.Helper()
 	s.restart()
 	r := s.reconciler
-	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, fixture.Loopback())
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	in := registry.NewReports(reader)
 	r.Reports = look.New(s.WithWatch, in.Pull, look.NewKeys(s.WithWatch, s.Key("trusted-keys")), look.NewPlace(s.WithWatch), logr.Discard())
@@ -239,7 +240,7 @@ func (s *clusters) publishes(environment string, releases []environmentsv1.Relea
 		Sequence: fixture.Noon.Unix(), Created: metav1.NewTime(fixture.Noon), Releases: releases,
 	}, key)
 	s.Expect(err).NotTo(HaveOccurred())
-	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, fixture.Loopback())
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	place := registry.Place{Repository: s.host + "/promotions/staging", Tag: report.Tag(s.Namespace, environment), Insecure: true, Namespace: s.Namespace}
 	_, err = registry.NewReports(reader).Push(s.Ctx, place, envelope, "")

@@ -30,6 +30,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	signed "github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 // reported is a test env in which the upstream of production is in another cluster. The
@@ -73,7 +74,7 @@ func openReported(t *testing.T) *reported {
 	public, err := s.key.PublicPEM()
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Add(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "trusted-keys"}, Data: map[string][]byte{"any.pub": public}})
-	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, fixture.Loopback())
+	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	s.in = registry.NewReports(reader)
 	s.look(t)

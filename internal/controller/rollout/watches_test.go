@@ -30,6 +30,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 // play runs the whole controller in the env, as some user, with the caches and watches
@@ -60,7 +61,7 @@ func (s *testEnv) setUp(t *testing.T, user *rest.Config, events *fixture.Events,
 	past := s.Live(mgr, cache.Options(cache.Setting{}))
 	r := &Reconciler{Client: mgr.GetClient(), APIReader: past.Keeping(Kept()), Objects: past.Objects, Events: events, Now: s.Clock.Now, Shard: shard}
 	if s.asksRegistries {
-		registries, err := registry.NewReader(mgr.GetClient(), past, fixture.Loopback())
+		registries, err := registry.NewReader(mgr.GetClient(), past, loopback.Guard())
 		s.Expect(err).NotTo(HaveOccurred())
 		r.Metadata = imageinfo.New(s.counted(registries.Read), registries.List, logr.Discard())
 	}

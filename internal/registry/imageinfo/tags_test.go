@@ -27,6 +27,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 // list returns the tags of an ImageRepository in the office's registry.
@@ -77,7 +78,7 @@ func TestEveryTagOfARegistryIsListed(t *testing.T) {
 		o.Expect(err).NotTo(HaveOccurred())
 		o.Expect(remote.Write(ref, empty.Image)).To(Succeed())
 	}
-	reader, err := registry.NewReader(shopOf(t, host), nil, fixture.Loopback())
+	reader, err := registry.NewReader(shopOf(t, host), nil, loopback.Guard())
 	o.Expect(err).NotTo(HaveOccurred())
 	defer http.DefaultClient.CloseIdleConnections()
 	o.tags.list = reader.List

@@ -31,6 +31,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -95,7 +96,7 @@ func openBus(t *testing.T, objects ...client.Object) *bus {
 	b.cluster = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&environmentsv1.Environment{}).WithObjects(append(objects,
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: trustedSecret.Namespace, Name: trustedSecret.Name}, Data: map[string][]byte{"staging-eu.pub": public, "staging-us.pub": public}},
 		b.prod().Obj())...).Build()
-	reader, err := registry.NewReader(b.cluster, b.cluster, fixture.Loopback())
+	reader, err := registry.NewReader(b.cluster, b.cluster, loopback.Guard())
 	b.Expect(err).NotTo(HaveOccurred())
 	b.reports = registry.NewReports(reader)
 	b.open()
@@ -217,7 +218,7 @@ func (b *bus) publish(r report.Report) {
 
 // store stores anything in the place of the report, with connections of its own.
 func (b *bus) store(envelope []byte) {
-	reader, err := registry.NewReader(b.cluster, b.cluster, fixture.Loopback())
+	reader, err := registry.NewReader(b.cluster, b.cluster, loopback.Guard())
 	b.Expect(err).NotTo(HaveOccurred())
 	_, err = registry.NewReports(reader).Push(b.t.Context(), b.there(), envelope, "")
 	b.Expect(err).NotTo(HaveOccurred())

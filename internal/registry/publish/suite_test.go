@@ -32,6 +32,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
+	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -86,7 +87,7 @@ func open(t *testing.T) *site {
 func (s *site) start() {
 	s.t.Helper()
 	empty := fake.NewClientBuilder().Build()
-	reader, err := registry.NewReader(empty, empty, fixture.Loopback())
+	reader, err := registry.NewReader(empty, empty, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	reports := registry.NewReports(reader)
 	s.Publisher = newPublisher(empty, reports.Push, reports.Pull, s.placeOf, s.signingKey, s.identity, funcr.New(s.note, funcr.Options{}), s.clock)
@@ -270,7 +271,7 @@ func (s *site) placeIn(e *environment) registry.Place {
 
 func (s *site) others() *registry.Reports {
 	empty := fake.NewClientBuilder().Build()
-	reader, err := registry.NewReader(empty, empty, fixture.Loopback())
+	reader, err := registry.NewReader(empty, empty, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	return registry.NewReports(reader)
 }
