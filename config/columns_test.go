@@ -4,6 +4,7 @@ package config_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,13 +29,13 @@ type crd struct {
 	} `json:"spec"`
 }
 
-// New columns are appended, because scripts cut columns by position.
 func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 	schedule := []string{"Action", "Active", "Matching", "Next", "Age", "Ready", "Status"}
 	quarantine := []string{"Tag", "Image", "Phase", "Until", "Age"}
 	for file, want := range map[string][]string{
-		"crd/bases/kuberik.com_rollouts.yaml": {"Version", "Since", "BakeStatus", "Gates", "Candidate", "Age", "Ready", "Status",
-			"Suspended", "Pinned"},
+		"crd/bases/kuberik.com_rollouts.yaml": {"Version", "Since", "BakeStatus", "Gates", "Candidate", "Suspended", "Pinned",
+			"Age", "Ready", "Status"},
+		"crd/bases/kuberik.com_healthchecks.yaml": {"Class", "Status", "Age", "Message"},
 		"crd/bases/kuberik.com_rolloutschedules.yaml":                                schedule,
 		"crd/bases/kuberik.com_clusterrolloutschedules.yaml":                         schedule,
 		"crd/bases/kuberik.com_releasequarantines.yaml":                              quarantine,
@@ -48,6 +49,24 @@ func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 			g.Expect(kind.columns()).To(Equal(want))
 			g.Expect(kind.Spec.Names.Categories).To(ContainElement("fluxcd-rollouts"))
 		})
+	}
+}
+
+// What follows a sentence is off the screen.
+func TestSentencesAreInTheLastColumn(t *testing.T) {
+	files, err := filepath.Glob("*/bases/*.yaml")
+	more, err2 := filepath.Glob("*/crd/bases/*.yaml")
+	if files = append(files, more...); err != nil || err2 != nil || len(files) < 9 {
+		t.Fatal(files, err, err2)
+	}
+	for _, file := range files {
+		kind := read(t, file)
+		columns := kind.columns()
+		for _, column := range kind.Spec.Versions[0].Columns {
+			if isSentence := strings.HasSuffix(column.Path, ".message"); isSentence && column.Priority == 0 && column.Name != columns[len(columns)-1] {
+				t.Errorf("%s: the columns after %s are off the screen: %v", file, column.Name, columns)
+			}
+		}
 	}
 }
 

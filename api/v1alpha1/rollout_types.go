@@ -211,11 +211,11 @@ func (s *HealthCheckSelector) LabelSelector() *metav1.LabelSelector {
 // +kubebuilder:printcolumn:name="BakeTime",type=string,JSONPath=`.status.history[0].bakeStartTime`,priority=1
 // +kubebuilder:printcolumn:name="Gates",type=string,JSONPath=`.status.conditions[?(@.type=="GatesPassing")].status`
 // +kubebuilder:printcolumn:name="Candidate",type=string,JSONPath=`.status.releaseCandidates[0].tag`,description="The newest release that is not deployed yet"
+// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`
+// +kubebuilder:printcolumn:name="Pinned",type=string,JSONPath=`.spec.wantedVersion`,description="The version that spec.wantedVersion pins"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="Suspended",type=boolean,JSONPath=`.spec.suspend`
-// +kubebuilder:printcolumn:name="Pinned",type=string,JSONPath=`.spec.wantedVersion`,description="The version that spec.wantedVersion pins"
 type Rollout struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
