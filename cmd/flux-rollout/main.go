@@ -16,6 +16,6 @@ import (
 )
 
 // version is set when a release is built.
-var version = "dev"
+var version string
 
 func main() { os.Exit(verbs.Main(version)) }

@@ -52,7 +52,7 @@ const requestTimeout = "30s"
 // New returns a call of the program as what the user types, with these streams.
 func New(called string, streams genericiooptions.IOStreams) *Program {
 	p := &Program{
-		Called: called, Version: "dev", In: streams.In, Out: show.Printer{Out: streams.Out}, Err: show.Printer{Out: streams.ErrOut},
+		Called: called, Version: unversioned, In: streams.In, Out: show.Printer{Out: streams.Out}, Err: show.Printer{Out: streams.ErrOut},
 		Now: realClock, Zone: time.Local, Kubeconfig: genericclioptions.NewConfigFlags(true),
 		quarantineScope: quarantine.ScopeNamespace,
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/go-logr/logr"
@@ -20,12 +21,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
-// Main runs the program for the arguments of the process, and returns the exit code.
+// Main runs the program for the arguments of the process, and returns the exit code. The
+// version is empty unless a release was built.
 func Main(version string) int {
 	beSilent()
 	called, args := calledAs(os.Args, os.Getenv)
 	p := newProcess(called)
-	p.Version = version
+	info, _ := debug.ReadBuildInfo() // nil if there is none
+	p.Version = program.VersionOf(version, info)
 	return untilInterrupted(p, args)
 }
 
