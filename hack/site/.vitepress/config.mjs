@@ -18,7 +18,12 @@ export default withMermaid(defineConfig({
   cacheDir: './cache',
   cleanUrls: true,
   rewrites: (page) => page.replace(/README\.md$/, 'index.md'),
-  markdown: { config: (md) => md.core.ruler.push('outside', pointOutside) },
+  markdown: {
+    config: (md) => {
+      md.core.ruler.push('outside', pointOutside)
+      leaveCodeAlone(md)
+    },
+  },
   themeConfig: {
     outline: [2, 3],
     search: { provider: 'local' },
@@ -36,6 +41,15 @@ function pointOutside(state) {
     const file = path.posix.join('docs', path.posix.dirname(state.env.relativePath), target)
     const isPage = /\.md(#|$)/.test(file)
     if (!file.startsWith('docs/') || !isPage) token.attrSet('href', `${repository}/blob/main/${file}`)
+  }
+}
+
+// leaveCodeAlone keeps Vue from evaluating {{ }} in code in a text, as in blocks of code.
+function leaveCodeAlone(md) {
+  const render = md.renderer.rules.code_inline
+  md.renderer.rules.code_inline = (tokens, index, ...others) => {
+    tokens[index].attrSet('v-pre', '')
+    return render(tokens, index, ...others)
   }
 }
 
