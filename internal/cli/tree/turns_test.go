@@ -44,6 +44,22 @@ func TestTurnsInsideARelease(t *testing.T) {
 	golden(t, "coordination", draw(t, build(t, clusterOf(t, objects...), running(), tree.Limits{}), tree.Folding{}))
 }
 
+func TestSeveralDeploymentsHaveATurn(t *testing.T) {
+	first, second, third := deployment("a"), deployment("b"), deployment("c")
+	name := func(d *appsv1.Deployment) string { return fixture.Namespace + "/" + d.Name }
+	coordination := &coordinationv1.DeploymentCoordination{ObjectMeta: named("two-at-a-time"), Status: coordinationv1.DeploymentCoordinationStatus{
+		ActiveDeployment: name(first), ActiveDeployments: []string{name(first), name(second)},
+		Deployments: []string{name(first), name(second), name(third)},
+		DeploymentStates: []coordinationv1.DeploymentState{
+			{Name: name(first), HasPendingChanges: true}, {Name: name(second), HasPendingChanges: true}, {Name: name(third), HasPendingChanges: true},
+		},
+		Conditions: []metav1.Condition{
+			{Type: coordinationv1.ProgressingCondition, Status: metav1.ConditionTrue, Message: "0 of 3 Deployments are rolled out"},
+		},
+	}}
+	golden(t, "coordination-of-two", draw(t, build(t, clusterOf(t, append(shop(first, second, third), coordination)...), running(), tree.Limits{}), tree.Folding{}))
+}
+
 // zone returns a StatefulSet of a rollout group, and its pods at these revisions.
 func zone(name string, revisions ...string) (*appsv1.StatefulSet, []client.Object) {
 	replicas := int32(len(revisions))

@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
@@ -48,6 +49,14 @@ func (t *recording) deployment(name, version string, paused bool, updated int32)
 	d.Spec.Paused = paused
 	d.Status = appsv1.DeploymentStatus{Replicas: 2, UpdatedReplicas: updated, AvailableReplicas: 2}
 	return t.state(d)
+}
+
+// atATime adds a coordination with a journal in which all have a turn.
+func (t *recording) atATime(most int32) *recording {
+	c := t.Coordination()
+	c.Spec.MaxConcurrent = new(intstr.FromInt32(most))
+	c.Status.ActiveDeployment, c.Status.ActiveDeployments = "shop/a", []string{"shop/a", "shop/b", "shop/c"}
+	return t.state(c)
 }
 
 // journal adds a journal that names the active Deployment, and those that are finished.
@@ -135,9 +144,14 @@ func TestObserverSeesEachBrokenPromiseAndNoOther(t *testing.T) {
 			recording: twoDeployments().journal("a").deployment("a", "2", false, 1).journal("b").deployment("b", "2", false, 0),
 			broken:    "of shop a and b roll at once",
 		},
+		"three of two that may roll at once": {
+			recording: newRecording().atATime(2).deployment("a", "1", true, 2).deployment("b", "1", true, 2).deployment("c", "1", true, 2).
+				deployment("a", "2", false, 0).deployment("b", "2", false, 0).deployment("c", "2", false, 0),
+			broken: "of shop a and b and c roll at once",
+		},
 		"a Deployment is released before it is written down": {
 			recording: twoDeployments().deployment("a", "2", false, 0).journal("a"),
-			broken:    `shop/a was released while the journal of shop named ""`,
+			broken:    `shop/a was released while the journal of shop named []`,
 		},
 		"a rollout is called finished that is not": {
 			recording: twoDeployments().journal("a").deployment("a", "2", false, 1).journal("a", "a"),

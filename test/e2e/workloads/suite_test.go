@@ -157,7 +157,7 @@ func (f *fleet) journal() string {
 		return ""
 	}
 	c := f.coordination()
-	reported := fmt.Sprintf("active: %q\n", c.Status.ActiveDeployment)
+	reported := fmt.Sprintf("active: %q\n", c.Status.Active())
 	for _, s := range c.Status.DeploymentStates {
 		reported += fmt.Sprintf("%s: pending %t, started %s, finished %s\n", s.Name, s.HasPendingChanges, s.LastRolloutStarted, s.LastRolloutFinished)
 	}
