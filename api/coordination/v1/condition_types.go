@@ -24,7 +24,7 @@ const (
 	AllDeploymentsReadyReason = "AllDeploymentsReady"
 	// DeploymentsInProgressReason: at least one Deployment is not rolled out yet.
 	DeploymentsInProgressReason = "DeploymentsInProgress"
-	// DeploymentRollingOutReason: one Deployment rolls out or bakes.
+	// DeploymentRollingOutReason: at least one Deployment rolls out or bakes.
 	DeploymentRollingOutReason = "DeploymentRollingOut"
 	// DeploymentsPendingReason: Deployments wait, and none is active.
 	DeploymentsPendingReason = "DeploymentsPending"
@@ -32,8 +32,8 @@ const (
 	ErrorReason = "Error"
 	// NoErrorsReason: nothing has failed.
 	NoErrorsReason = "NoErrors"
-	// RolloutFailedReason: the active Deployment has failed to roll out. It keeps its
-	// turn. Thus a corrected or an earlier template rolls out at once.
+	// RolloutFailedReason: an active Deployment has failed to roll out. It keeps its
+	// turn, and no other begins. Thus a corrected or an earlier template rolls out at once.
 	RolloutFailedReason = "RolloutFailed"
 	// ActiveDeploymentHeldReason: a user has paused the active Deployment by annotation.
 	// It keeps its turn.
@@ -77,7 +77,7 @@ const (
 	ActiveDeploymentReadyEvent = "ActiveDeploymentReady"
 	// ActiveDeploymentChangedEvent: the turn went from one Deployment to another.
 	ActiveDeploymentChangedEvent = "ActiveDeploymentChanged"
-	// ActiveDeploymentClearedEvent: no Deployment has the turn any more.
+	// ActiveDeploymentClearedEvent: the turn of a Deployment is over, and no other gets it.
 	ActiveDeploymentClearedEvent = "ActiveDeploymentCleared"
 
 	// PauseFailedEvent: a Deployment could not be paused.
