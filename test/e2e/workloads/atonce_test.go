@@ -4,6 +4,8 @@ package workloads
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,6 +43,33 @@ func (f *fleet) goesAtOnce() {
 		f.giveTo(name, "1.7.0")
 	}
 	f.awaitPaused(len(members) - 1)
+}
+
+// goesByHalves shows that two of four Deployments go at a time after the commands of the
+// runbook.
+func (f *fleet) goesByHalves() {
+	if err := f.Plane.SlowVersion(f.T.Context(), "1.8.0", time.Second); err != nil {
+		f.T.Fatal(err)
+	}
+	f.Fleet.Members = []string{"basket", "orders", "search", "web"}
+	f.deploy(false)
+	f.follow("runbook.md", "that a failure still stops the others")
+	seen := newRecord(f.T, f.Plane, f.Namespace)
+	f.release("1.8.0", nil)
+	f.AwaitState("1.8.0", v1alpha1.BakeSucceeded)
+	f.awaitRolledOut("1.8.0")
+
+	o := observe(seen.Sights())
+	if len(o.broken) > 0 {
+		f.T.Errorf("promises were broken: %q", o.broken)
+	}
+	isRelease := func(what string) bool {
+		return strings.HasPrefix(what, "released ") || strings.HasPrefix(what, "finished ")
+	}
+	order := slices.DeleteFunc(o.order, func(what string) bool { return !isRelease(what) })
+	if want := []string{"released basket", "released orders"}; !slices.Equal(order[:min(2, len(order))], want) {
+		f.T.Errorf("first comes %q, want %q", order, want)
+	}
 }
 
 // awaitPaused waits until so many Deployments are paused.

@@ -28,6 +28,7 @@ func TestInsideOneRelease(t *testing.T) {
 		"its StatefulSets roll out zone by zone":                               (*fleet).zoneByZone,
 		"what old pods need is there, if Flux does not prune it":               (*fleet).keepsFromFlux,
 		"its Deployments go at once, if the selector is narrowed":              (*fleet).goesAtOnce,
+		"half of its Deployments go at a time, if maxConcurrent says so":       (*fleet).goesByHalves,
 		"what old pods need is there, if Helm keeps it":                        (*fleet).keepsFromHelm,
 	} {
 		t.Run(name, func(t *testing.T) {
