@@ -51,7 +51,8 @@ type app struct {
 	// before is the previous value of ready, after a moment in which the app was not
 	// ready, until a pass has stored that moment. No pass knows a moment that it missed.
 	before time.Time
-	// past contains the templates that were rolled out completely, and were changed since.
+	// past contains the templates that were rolled out completely, and were changed since or
+	// seen by a pass in which the app did not have the turn.
 	past map[string]bool
 	// readyReplicas is the number of replicas when a pass last saw all of them available.
 	readyReplicas int32

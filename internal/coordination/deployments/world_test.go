@@ -175,6 +175,9 @@ func (w *world) saw(v view, plan deployments.Plan, unstored map[string]bool) {
 			}
 			if a.UID == d.UID && d.TemplateHasSet && !d.OthersUp && d.UpdatedReplicas == d.Replicas && d.AvailableReplicas == d.Replicas {
 				a.readyReplicas = d.Replicas
+				if d.Replicas > 0 && !j.Status.HasTurn(d.Key) {
+					a.past[d.Template] = true
+				}
 			}
 		}
 	}
@@ -529,8 +532,8 @@ func mistakenHolder(v view, a *app) bool {
 }
 
 // checkBake verifies that an app that is reported as ready has been ready for long
-// enough, as far as any pass could see. It need not bake if it goes back to a template that
-// was rolled out before.
+// enough, as far as any pass could see. It need not bake with a template that was rolled out
+// before.
 func (w *world) checkBake(v view, plan deployments.Plan) {
 	for _, j := range plan.Journals {
 		for _, note := range j.Notes {
