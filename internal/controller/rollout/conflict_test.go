@@ -406,7 +406,7 @@ func TestContestIsForgottenWithItsTargetAndItsRollout(t *testing.T) {
 	s.Remove(&v1alpha1.Rollout{}, "shop")
 	_, err := s.try("shop")
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(s.reconciler.memory.all).To(BeEmpty())
+	s.Expect(s.reconciler.memory.of(s.Key("shop")).conflicts).To(BeEmpty())
 }
 
 func TestNoPassThatIsDueAlreadyFollowsAtOnce(t *testing.T) {
