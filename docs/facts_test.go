@@ -22,7 +22,7 @@ var readers = map[string][]string{
 		"internal/flux/targets.fluxSaysUnhealthy", "internal/flux/targets.refusesChart",
 	},
 	"it is a text of the API server or of etcd, which have no reason for it": {
-		"internal/controller/rollout.etcdSaysTooLarge", "internal/health/job.lacksRight",
+		"internal/controller/rollout.etcdSaysTooLarge", "internal/health/class/job.lacksRight",
 	},
 	"it is a text of the CEL library, to be said in plain words": {
 		"internal/health/condition.inWords", "internal/health/condition.firstOf",

@@ -17,11 +17,11 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller/measurement"
 	"github.com/fluxrollouts/rollout-controller/internal/features"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/job"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/object"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/job"
-	"github.com/fluxrollouts/rollout-controller/internal/health/object"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 )
 
 // protectedFor is how long the addresses of the API server are kept, which no request of a
@@ -99,7 +99,7 @@ func (w wiring) registerMeasurements(ctx context.Context) error {
 	}
 	checks := &measurement.Reconciler{
 		Client: w.GetClient(), Pool: measurements, Now: time.Now, Shard: w.shard, Durations: w.timed,
-		Means: probing.Means{
+		Means: class.Means{
 			Guard: w.guard, Allowed: w.probes.allowed, Prometheus: w.probes.prometheus, PrometheusSecret: w.ownSecret(w.probes.credentials), Reader: w.live.Keeping(destination.Kept()), Clock: clock.RealClock{},
 			Objects: &object.Reader{Objects: w.live.Objects, Mapper: w.GetRESTMapper(), Now: time.Now},
 			Jobs:    &job.Runner{Reader: w.live.Keeping(job.Kept()), Writer: w.GetClient()},

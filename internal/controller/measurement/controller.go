@@ -23,8 +23,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -40,7 +40,7 @@ type Reconciler struct {
 	// Client reads from caches and writes.
 	Client client.Client
 	// Means are what probes measure with.
-	Means probing.Means
+	Means class.Means
 	// Pool measures when it is time.
 	Pool *pool.Pool
 	// Now is the clock.

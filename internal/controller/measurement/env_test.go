@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/test/env"
@@ -89,7 +89,7 @@ func (s *testEnv) newReconciler(c client.Client) *Reconciler {
 	panicked := func(check types.NamespacedName, cause any) { s.t.Errorf("%s panicked: %v", check, cause) }
 	return &Reconciler{
 		Client: c, Pool: pool.New(s.clock, 8, panicked), Now: s.clock.Now,
-		Means: probing.Means{
+		Means: class.Means{
 			Guard:   destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }},
 			Allowed: allowed, Prometheus: s.server.URL, Reader: s.WithWatch, Clock: s.clock,
 		},

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/health/job"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/job"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -95,8 +95,8 @@ func (r *Reconciler) plan(check *v1alpha1.HealthCheck, s *state, subject subject
 }
 
 // measured returns what a probe needs to know of the subject.
-func (s *subject) measured(known *state) probing.Subject {
-	about := probing.Subject{Reset: known.reset, Number: known.count.Totals().Sum()}
+func (s *subject) measured(known *state) class.Subject {
+	about := class.Subject{Reset: known.reset, Number: known.count.Totals().Sum()}
 	if s.rollout != nil {
 		about.Rollout, about.RolloutUID = s.rollout.Name, s.rollout.UID
 		about.Before, about.LeftAt = lastGood(s.rollout.Status.History)

@@ -10,8 +10,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
@@ -50,7 +50,7 @@ func (s *states) forget(check types.NamespacedName) {
 type state struct {
 	uid        types.UID
 	generation int64
-	probe      *probing.Probe
+	probe      *class.Probe
 	problem    string // of the spec
 
 	known time.Time // when this process saw the HealthCheck first
@@ -79,13 +79,13 @@ type state struct {
 
 // result is a measurement, the era in which it was planned, and the release that it is about.
 type result struct {
-	probing.Result
+	class.Result
 	era     int
 	release *v1alpha1.MeasuredRelease
 }
 
 // see takes in what has changed in a HealthCheck: its spec, or that it was reset.
-func (s *state) see(check *v1alpha1.HealthCheck, means probing.Means, now time.Time) {
+func (s *state) see(check *v1alpha1.HealthCheck, means class.Means, now time.Time) {
 	switch isNew, changed := s.uid != check.UID, s.generation != check.Generation; {
 	case isNew:
 		s.known, s.found, s.query, s.wrote = now, "", "", time.Time{}
@@ -164,7 +164,7 @@ func resetAt(check *v1alpha1.HealthCheck) time.Time {
 	return s.LastChangeTime.Time
 }
 
-func (s *state) compile(check *v1alpha1.HealthCheck, means probing.Means) {
+func (s *state) compile(check *v1alpha1.HealthCheck, means class.Means) {
 	var err error
 	s.uid, s.generation, s.problem = check.UID, check.Generation, ""
 	if s.probe, err = means.Compile(check); err != nil {

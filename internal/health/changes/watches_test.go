@@ -20,7 +20,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
-	"github.com/fluxrollouts/rollout-controller/internal/health/kustomization"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // sets the timeouts of Gomega
 )
 

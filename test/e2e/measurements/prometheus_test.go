@@ -17,9 +17,9 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/prometheus"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
-	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing_test
+package class_test
 
 import (
 	"testing"
@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -19,7 +19,7 @@ func TestHeaderThatIsNotSentIsAProblem(t *testing.T) {
 	g := NewWithT(t)
 	allowed, err := destination.ParseList([]string{"http://shop.example.com"})
 	g.Expect(err).NotTo(HaveOccurred())
-	means := probing.Means{Allowed: allowed, Prometheus: "http://shop.example.com"}
+	means := class.Means{Allowed: allowed, Prometheus: "http://shop.example.com"}
 	headers := []v1alpha1.Header{{Name: "Upgrade", Value: "h2c"}}
 
 	http := fixture.MakeHealthCheck("smoke").HTTP("http://shop.example.com").Obj()

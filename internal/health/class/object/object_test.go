@@ -19,7 +19,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/health/object"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/object"
 )
 
 func named(name string) v1alpha1.ObjectSpec {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing
+package class
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	endpoint "github.com/fluxrollouts/rollout-controller/internal/health/class/http"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/endpoint"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 	"github.com/fluxrollouts/rollout-controller/internal/health/variables"
 )

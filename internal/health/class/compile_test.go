@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing_test
+package class_test
 
 import (
 	"strings"
@@ -11,8 +11,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -35,11 +35,11 @@ func request(changes ...func(*v1alpha1.HTTPSpec)) *v1alpha1.HealthCheck {
 }
 
 // means allow one host for all, and have a Prometheus there.
-func means(t *testing.T) probing.Means {
+func means(t *testing.T) class.Means {
 	t.Helper()
 	allowed, err := destination.ParseList([]string{"https://*.example.com"})
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	return probing.Means{Allowed: allowed, Prometheus: "https://prometheus.example.com"}
+	return class.Means{Allowed: allowed, Prometheus: "https://prometheus.example.com"}
 }
 
 func TestProblemOfASpecNamesItsField(t *testing.T) {
@@ -88,7 +88,7 @@ func TestProblemOfASpecNamesItsField(t *testing.T) {
 
 func TestPrometheusWithoutAnAddress(t *testing.T) {
 	g := NewWithT(t)
-	_, err := probing.Means{}.Compile(query())
+	_, err := class.Means{}.Compile(query())
 	g.Expect(err).To(MatchError("spec.prometheus: neither address nor service is set, and the controller has no --prometheus-address"))
 }
 

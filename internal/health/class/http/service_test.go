@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package endpoint_test
+package http_test
 
 import (
 	"crypto/ecdsa"
@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	endpoint "github.com/fluxrollouts/rollout-controller/internal/health/class/http"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/endpoint"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probing makes a probe of a HealthCheck: it compiles what the author has written
+// Package class makes a probe of a HealthCheck: it compiles what the author has written
 // once, and measures with it as often as needed.
 //
-//	probing.go     what all classes have in common
+//	class.go       what all classes have in common
 //	prometheus.go  the class prometheus
-//	endpoint.go    the class http
+//	http.go        the class http
 //	object.go      the class object
 //	job.go         the class job
-package probing
+package class
 
 import (
 	"context"
@@ -23,11 +23,11 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/job"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/object"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/job"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/health/object"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 	"github.com/fluxrollouts/rollout-controller/internal/health/variables"
 )

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing
+package class
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/prometheus"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
-	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
 	"github.com/fluxrollouts/rollout-controller/internal/health/variables"
 )
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package endpoint_test
+package http_test
 
 import (
 	"compress/gzip"
@@ -23,8 +23,8 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	endpoint "github.com/fluxrollouts/rollout-controller/internal/health/class/http"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/endpoint"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 

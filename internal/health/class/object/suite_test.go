@@ -28,7 +28,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/health/object"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/object"
 	"github.com/fluxrollouts/rollout-controller/internal/live"
 )
 

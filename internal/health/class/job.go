@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing
+package class
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/health/job"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/job"
 )
 
 // job returns no problem: whether the CronJob exists is seen when a Job is made of it.

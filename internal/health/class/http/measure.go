@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package endpoint measures HealthChecks of the class http: it sends a request, and lets a
+// Package http measures HealthChecks of the class http: it sends a request, and lets a
 // condition judge the response.
 //
 //   - measure.go: one measurement
 //   - request.go: the request and its response
-package endpoint
+package http
 
 import (
 	"fmt"

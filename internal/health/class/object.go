@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing
+package class
 
 import (
 	"context"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
-	"github.com/fluxrollouts/rollout-controller/internal/health/object"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/object"
 )
 
 func (m Means) object(p *Probe, check *v1alpha1.HealthCheck) error {

@@ -19,10 +19,10 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class/prometheus"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
-	"github.com/fluxrollouts/rollout-controller/internal/health/prometheus"
 )
 
 // marker is what servers write wherever they can. No outcome may contain it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package probing_test
+package class_test
 
 import (
 	"context"
@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/health/probing"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -30,7 +30,7 @@ import (
 const marker = "s3cr3t-marker"
 
 // subject is a promotion of 1.1.0, which was reset a minute before the measurement.
-var subject = probing.Subject{
+var subject = class.Subject{
 	Rollout: "shop", Release: v1alpha1.VersionInfo{Tag: "1.1.0"}, Before: v1alpha1.VersionInfo{Tag: "1.0.0"},
 	LeftAt: fixture.Noon.Add(-5 * time.Minute), Reset: fixture.Noon.Add(-time.Minute),
 }
@@ -38,7 +38,7 @@ var subject = probing.Subject{
 // scene is a server, and what measures it.
 type scene struct {
 	*WithT
-	probing.Means
+	class.Means
 	url string
 }
 
@@ -52,7 +52,7 @@ func openScene(t *testing.T, handler http.HandlerFunc, objects ...client.Object)
 	s := &scene{WithT: NewWithT(t), url: server.URL}
 	allowed, err := destination.List{}.With(server.URL)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Means = probing.Means{
+	s.Means = class.Means{
 		Guard:   destination.Guard{AllowLoopback: true, Protected: func(context.Context) ([]netip.Addr, error) { return nil, nil }},
 		Allowed: allowed, Prometheus: server.URL, Reader: fake.NewClientBuilder().WithObjects(objects...).Build(),
 		Clock: clocktesting.NewFakePassiveClock(fixture.Noon),
@@ -60,14 +60,14 @@ func openScene(t *testing.T, handler http.HandlerFunc, objects ...client.Object)
 	return s
 }
 
-func (s *scene) compile(check *v1alpha1.HealthCheck) *probing.Probe {
+func (s *scene) compile(check *v1alpha1.HealthCheck) *class.Probe {
 	probe, err := s.Compile(check)
 	s.Expect(err).NotTo(HaveOccurred())
 	return probe
 }
 
 // measure measures once.
-func (s *scene) measure(check *v1alpha1.HealthCheck) probing.Result {
+func (s *scene) measure(check *v1alpha1.HealthCheck) class.Result {
 	return s.compile(check).Measure(context.Background(), subject, fixture.Noon)
 }
 
@@ -115,7 +115,7 @@ func TestMeasurePrometheus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := openScene(t, answering(tt.status, tt.body))
 			tt.want.At = fixture.Noon
-			s.Expect(s.measure(tt.check)).To(Equal(probing.Result{Measurement: tt.want, Query: "errors"}))
+			s.Expect(s.measure(tt.check)).To(Equal(class.Result{Measurement: tt.want, Query: "errors"}))
 		})
 	}
 }
@@ -149,7 +149,7 @@ func TestBaselineIsAskedOncePerPromotion(t *testing.T) {
 	s.Expect(probe.Measure(t.Context(), next, fixture.Noon).Baseline).To(Equal("0.5"))
 	s.Expect(asked[0]).To(Equal(`x{v="1.1.0"} ` + at(next.LeftAt)))
 
-	first := probing.Subject{Rollout: "shop", Release: subject.Release}
+	first := class.Subject{Rollout: "shop", Release: subject.Release}
 	asked = nil
 	s.Expect(probe.Measure(t.Context(), first, fixture.Noon).Baseline).To(BeEmpty(), "there is no release before")
 	s.Expect(asked).To(HaveLen(1))
