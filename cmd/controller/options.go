@@ -33,7 +33,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/deploymentcoordination"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
-	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
@@ -174,7 +173,7 @@ func (o *options) completeMetrics(*flag.FlagSet) error {
 
 // completeSelection parses the options that define which objects are reconciled, and how.
 func (o *options) completeSelection(*flag.FlagSet) error {
-	if err := o.gates.SupportedFeatures(features.Defaults()); err != nil {
+	if err := o.gates.SupportedFeatures(maps.Clone(featureDefaults)); err != nil {
 		return fmt.Errorf("--feature-gates: %w", err)
 	}
 	if o.labelSelector != "" {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	fluxfeatures "github.com/fluxcd/pkg/runtime/features"
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
@@ -16,7 +17,6 @@ import (
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller/measurement"
-	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/job"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/object"
@@ -86,7 +86,7 @@ func (o *options) completeProbes(*flag.FlagSet) (err error) {
 
 // registerMeasurements adds the controller of HealthChecks that are measured.
 func (w wiring) registerMeasurements(ctx context.Context) error {
-	enabled, err := features.Enabled(features.HealthProbes)
+	enabled, err := fluxfeatures.Enabled(healthProbes)
 	if err != nil || !enabled {
 		return err
 	}

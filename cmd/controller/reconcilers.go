@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	fluxfeatures "github.com/fluxcd/pkg/runtime/features"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,7 +23,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/controller/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/statefulsetrollout"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
-	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/live"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
@@ -227,7 +227,7 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 // metadata returns the store that queries registries. It is nil if the feature is
 // disabled.
 func (w wiring) metadata() (*imageinfo.Store, error) {
-	enabled, err := features.Enabled(features.ReleaseMetadata)
+	enabled, err := fluxfeatures.Enabled(releaseMetadata)
 	if err != nil || !enabled {
 		return nil, err
 	}

@@ -6,9 +6,9 @@ import (
 	"flag"
 	"fmt"
 
+	fluxfeatures "github.com/fluxcd/pkg/runtime/features"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxrollouts/rollout-controller/internal/features"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
@@ -77,7 +77,7 @@ type reports struct {
 }
 
 func (w wiring) newReports() (reports, error) {
-	enabled, err := features.Enabled(features.EnvironmentReports)
+	enabled, err := fluxfeatures.Enabled(environmentReports)
 	if needed := w.starts[rolloutController] || w.starts[environmentController]; err != nil || !enabled || !needed {
 		return reports{}, err
 	}
