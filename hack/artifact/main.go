@@ -19,7 +19,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/fluxrollouts/rollout-controller/internal/artifact"
+	"github.com/fluxrollouts/rollout-controller/test/artifact"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/fluxrollouts/rollout-controller/internal/artifact"
+	"github.com/fluxrollouts/rollout-controller/test/artifact"
 )
 
 // Artifact is an artifact that Flux deploys: manifests under a tag of a repository.

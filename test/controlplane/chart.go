@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/static"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
-	"github.com/fluxrollouts/rollout-controller/internal/artifact"
+	"github.com/fluxrollouts/rollout-controller/test/artifact"
 )
 
 const (
