@@ -100,9 +100,6 @@ func (s Style) symbol(sign Sign) string {
 // Bold returns a text that stands out.
 func (s Style) Bold(text string) Text { return s.paint(bold, Clean(text)) }
 
-// Dim returns a text that is less important.
-func (s Style) Dim(text string) Text { return s.paint(dim, Clean(text)) }
-
 // Tinted returns a text in the colour of a sign.
 func (s Style) Tinted(sign Sign, text string) Text { return s.paint(signs[sign].colour, Clean(text)) }
 

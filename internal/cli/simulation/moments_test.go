@@ -122,7 +122,7 @@ func anyChange(rng *rand.Rand) func(*promotion.Input) {
 	return changes[rng.IntN(len(changes))]
 }
 
-func TestTooMuchToSimulateIsSaid(t *testing.T) {
+func TestTooMuchIsNotSimulated(t *testing.T) {
 	var events []simulation.Event
 	for i := range 20000 {
 		events = append(events, at(time.Duration(i)*time.Minute, opens))
@@ -135,26 +135,8 @@ func TestTooMuchToSimulateIsSaid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "too much happens: the simulation stopped at 2026-03-09T10:39:00Z, after 10000 moments; simulate a shorter time"
-	if result.End != simulation.OutOfSteps || result.Message() != want || asked != 10000 {
-		t.Errorf("it ended %s after %d decisions: %q, want %q", result.End, asked, result.Message(), want)
-	}
-}
-
-func TestMessageSaysWhyItEnded(t *testing.T) {
-	for name, tt := range map[string]struct {
-		end  simulation.End
-		want string
-	}{
-		"at rest":     {simulation.AtRest, "nothing more happens"},
-		"out of time": {simulation.OutOfTime, "nothing more happens until the end of the simulation"},
-		"failed":      {"", "the simulation failed"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := (simulation.Result{End: tt.end}).Message(); got != tt.want {
-				t.Errorf("%q, want %q", got, tt.want)
-			}
-		})
+	if result.End != simulation.OutOfSteps || asked != 10000 {
+		t.Errorf("it ended %s after %d decisions", result.End, asked)
 	}
 }
 

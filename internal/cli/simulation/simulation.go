@@ -78,19 +78,6 @@ type Result struct {
 	End End
 }
 
-// Message says why the simulation ended, and what to do about it.
-func (r Result) Message() string {
-	switch r.End {
-	case AtRest:
-		return "nothing more happens"
-	case OutOfTime:
-		return "nothing more happens until the end of the simulation"
-	case OutOfSteps:
-		return fmt.Sprintf("too much happens: the simulation stopped at %s, after %d moments; simulate a shorter time", clock(r.At), mostSteps)
-	}
-	return "the simulation failed"
-}
-
 // Run simulates from the time of the input on. The objects of the input stay as they are.
 // It fails if the history of the Rollout does not allow what the engine decides, or if the
 // engine finds more to do at one moment again and again.

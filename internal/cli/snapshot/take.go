@@ -26,6 +26,13 @@ import (
 // pageSize is how many objects are requested at a time.
 const pageSize = 500
 
+// Options change what is read. The zero value is usable.
+type Options struct {
+	// QuarantinesEverywhere reads the ReleaseQuarantines of all namespaces, and not only
+	// those of the namespace.
+	QuarantinesEverywhere bool
+}
+
 // Take reads what the decisions about the Rollouts of a namespace need; of all namespaces
 // if the name is empty. All lists are requested at once, and after them only what they
 // refer to. What is laid over the snapshot later, see [Snapshot.With], may refer to more:
@@ -37,18 +44,6 @@ const pageSize = 500
 //
 // A kind that may not be read, or could not be, fails in the snapshot as it did now. It
 // fails here only if the Rollouts themselves could not be read.
-func Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string, laid ...client.Object) (*Snapshot, error) {
-	return Options{}.Take(ctx, from, scheme, namespace, laid...)
-}
-
-// Options change what [Take] reads. The zero value is usable.
-type Options struct {
-	// QuarantinesEverywhere reads the ReleaseQuarantines of all namespaces, and not only
-	// those of the namespace.
-	QuarantinesEverywhere bool
-}
-
-// Take is [Take] with these options.
 func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string, laid ...client.Object) (*Snapshot, error) {
 	t := &taker{from: from, snapshot: empty(scheme)}
 	t.listAll(ctx, client.InNamespace(namespace), namespaced()...)

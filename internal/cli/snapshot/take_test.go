@@ -115,7 +115,7 @@ func namespace(name string) *corev1.Namespace {
 
 func take(t *testing.T, from client.Reader, of string) (*snapshot.Snapshot, error) {
 	t.Helper()
-	s, err := snapshot.Take(t.Context(), from, clusterScheme(t), of)
+	s, err := (snapshot.Options{}).Take(t.Context(), from, clusterScheme(t), of)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := snapshot.Take(t.Context(), tt.server, clusterScheme(t), fixture.Namespace, tt.laid...); err != nil {
+			if _, err := (snapshot.Options{}).Take(t.Context(), tt.server, clusterScheme(t), fixture.Namespace, tt.laid...); err != nil {
 				t.Fatal(err)
 			}
 			got, want := slices.Sorted(slices.Values(tt.server.requests)), slices.Sorted(slices.Values(append(tt.want, always...)))
@@ -366,7 +366,7 @@ func TestTakeRequestsInTwoParallelRounds(t *testing.T) {
 	server, known := slow{shops(t)}, clusterScheme(t)
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
-		if _, err := snapshot.Take(t.Context(), server, known, fixture.Namespace); err != nil {
+		if _, err := (snapshot.Options{}).Take(t.Context(), server, known, fixture.Namespace); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 2*time.Second {

@@ -128,7 +128,7 @@ func (s *testEnv) cachedEverywhere(t *testing.T) client.Client {
 }
 
 func (s *testEnv) snapshotOf(namespace string) *snapshot.Snapshot {
-	taken, err := snapshot.Take(s.Ctx, s.WithWatch, env.Scheme(), namespace)
+	taken, err := snapshot.Options{}.Take(s.Ctx, s.WithWatch, env.Scheme(), namespace)
 	s.Expect(err).NotTo(HaveOccurred())
 	s.Expect(errors.Join(gather.Index(s.Ctx, taken), targets.IndexHelmReleases(s.Ctx, taken))).To(Succeed())
 	return taken
