@@ -21,7 +21,7 @@ func TestExplanationIsTheDecision(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	rng, all := random(seed), explained{}
-	for i := range 10000 {
+	for i := range 1000 * *more {
 		all.check(t, fmt.Sprintf("input %d with seed %d", i, seed), anyInput(rng))
 	}
 	all.checkCovered(t)
@@ -108,7 +108,7 @@ func (e *explained) checkRemedies(t *testing.T, what string, in promotion.Input,
 
 func (e *explained) checkCovered(t *testing.T) {
 	t.Helper()
-	if e.candidates < 5000 || e.promoting < 3000 || e.partial < 3000 {
+	if e.candidates < 500**more || e.promoting < 300**more || e.partial < 300**more {
 		t.Errorf("too little was compared: %+v", *e)
 	}
 }

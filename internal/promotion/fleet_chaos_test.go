@@ -18,7 +18,7 @@ import (
 )
 
 // freshSeedsOfFleets is how often a fleet runs with a random seed.
-const freshSeedsOfFleets = 30
+const freshSeedsOfFleets = 3
 
 // TestAFleetLearns makes several Rollouts share content and quarantines, while users,
 // failures and crashes do anything. After that they are left alone, and must come to rest.

@@ -104,6 +104,9 @@ func TestThousandsOfReleasesStayWithinTheirLimitAndChooseTheSame(t *testing.T) {
 		"a registry that says the usual":                   {"", usual},
 		"the longest tags, and a registry that says a lot": {longest, talkative},
 	} {
+		if world.padding == "" && *more == 1 {
+			continue // the longest tags come nearest to the limit
+		}
 		tags := versions(5000, world.padding)
 		newest, next, middle := tags[len(tags)-1], tags[1], tags[2500]
 		for rule, test := range map[string]struct {
@@ -164,7 +167,7 @@ func TestReleasesThatComeOneByOneAreKeptInOrder(t *testing.T) {
 		v1alpha1.ReleaseNewest: "1.1999.0", v1alpha1.ReleaseNext: "1.1.0",
 	} {
 		t.Run(string(strategy), func(t *testing.T) {
-			const there = 1600
+			there := 2000 - 40**more
 			all := versions(2000, "")
 			s := given(rollout().Strategy(strategy).Pin(all[0]).Ledger(all[:there]...).History(entry(all[0]).Succeeded()))
 			for _, tag := range all[there:] {
@@ -227,7 +230,7 @@ func TestForwardOnlyMarksAreKeptLongest(t *testing.T) {
 // order, a full list of known releases is not written in every pass, and the releases it
 // lost change no choice.
 func TestFullLedgerComesToRest(t *testing.T) {
-	for seed := range uint64(12) {
+	for seed := range uint64(2 * *more) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 6))
 			s, opened := crowd(random)

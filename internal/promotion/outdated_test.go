@@ -261,7 +261,7 @@ func TestNextIDIsAboveThoseOfTheTargets(t *testing.T) {
 // only a user changes what runs.
 func TestRestoredStatusTakesNothingBackWhateverHappened(t *testing.T) {
 	restored := 0
-	for _, seed := range seeds(60) {
+	for _, seed := range seeds(6) {
 		t.Run(fmt.Sprintf("with seed %d", seed), func(t *testing.T) {
 			w := newWorld(t, anyRollout(random(seed)), random(seed))
 			w.targets = append(w.targets, &fluxObject{name: "more"})

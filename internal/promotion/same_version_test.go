@@ -234,7 +234,7 @@ var registries = map[string]struct {
 func TestPolicyThatChangesItsMindNeverGoesBack(t *testing.T) {
 	for name, registry := range registries {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(50) {
+			for seed := range uint64(5 * *more) {
 				rng := rand.New(rand.NewPCG(seed, 51))
 				all := map[string]published{}
 				shop := rollout().Strategy([]v1alpha1.ReleaseStrategy{v1alpha1.ReleaseNewest, v1alpha1.ReleaseNext}[rng.IntN(2)]).HistoryLimit(100).Obj()
