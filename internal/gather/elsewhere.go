@@ -8,6 +8,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Reports knows the reports of upstreams in other clusters. It never waits: it answers
@@ -32,7 +33,7 @@ type Look struct {
 	// At is when the registry last confirmed that it is the newest one.
 	At time.Time
 	// Problem says why the last look found nothing that counts; nil if it did.
-	Problem *promotion.Problem
+	Problem *verdict.Problem
 }
 
 // LookAt returns the last look at an upstream in another cluster, if there was one. What
@@ -63,7 +64,7 @@ func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upst
 	case looked:
 		read.Problem = look.Problem
 	case known.Message != "":
-		read.Problem = &promotion.Problem{Reason: known.Reason, Message: known.Message}
+		read.Problem = &verdict.Problem{Reason: known.Reason, Message: known.Message}
 	case known.Sequence == 0:
 		read.Problem = unreadableUpstream("the report of %s in %s has not been read yet: the controller environment looks for it", u.Environment, u.Repository)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -67,7 +68,7 @@ func says(u promotion.Upstream) string {
 }
 
 func TestUpstreamInAnotherCluster(t *testing.T) {
-	away := &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "the registry is away"}
+	away := &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "the registry is away"}
 	other, broken := verified(succeeded("1.0.0")), verified(succeeded("1.0.0"))
 	other.Source = "shop/staging-us/shop/staging"
 	broken.Reason, broken.Message = environmentsv1.UpstreamNotTrustedReason, "no key signed it"
@@ -140,7 +141,7 @@ func TestSilenceIsKnownWithoutASoakTime(t *testing.T) {
 }
 
 func TestOnlyARecentLookConfirmsAnUpstream(t *testing.T) {
-	away := &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "the registry is away"}
+	away := &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "the registry is away"}
 	at := func(ago time.Duration, tags ...string) looks {
 		return looks{"staging": {At: fixture.Noon.Add(-ago), Sequence: 7, Releases: succeeded(tags...)}}
 	}

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -26,7 +26,7 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 	slices.SortFunc(gates.Items, func(a, b v1alpha1.RolloutGate) int { return strings.Compare(a.Name, b.Name) })
 	s.Gates.Gates = gates.Items
 	if err = errors.Join(err, g.gatherSchedules(ctx, s)); err != nil {
-		s.Gates.Problem = &promotion.Problem{
+		s.Gates.Problem = &verdict.Problem{
 			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + Because(err),
 		}
 	}

@@ -13,7 +13,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -46,6 +46,6 @@ func TestEnvironmentOfAnUnknownTypeCannotBeUsed(t *testing.T) {
 	e.Spec.Backend.Type = "gitlab"
 	read, err := Gatherer{}.Environment(t.Context(), e)
 	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(read.Problem).To(Equal(&promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason,
+	g.Expect(read.Problem).To(Equal(&verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason,
 		Message: "Environment prod has backend.type gitlab, which this version of the controller does not know: upgrade it"}))
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // gatherHealth reads the HealthChecks that the Rollout selects, and those that it owns. A
@@ -25,14 +25,14 @@ func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 func (g Gatherer) health(ctx context.Context, s *Snapshot, targetsKnown bool) error {
 	selection, err := selectionOf(s.Rollout)
 	if err != nil {
-		s.Health.Problem = &promotion.Problem{
+		s.Health.Problem = &verdict.Problem{
 			Reason:  v1alpha1.InvalidSelectorReason,
 			Message: fmt.Sprintf("spec.healthCheckSelector cannot be used: %v", err),
 		}
 		return nil
 	}
 	if g.NoCrossNamespaceRefs && selection.namespaces != nil {
-		s.Health.Problem = &promotion.Problem{
+		s.Health.Problem = &verdict.Problem{
 			Reason: v1alpha1.AccessDeniedReason,
 			Message: "spec.healthCheckSelector.namespaceSelector selects HealthChecks of other namespaces, " +
 				"but references across namespaces are not allowed: remove it, and select HealthChecks of this namespace",
@@ -47,7 +47,7 @@ func (g Gatherer) health(ctx context.Context, s *Snapshot, targetsKnown bool) er
 		checks, err = g.withTargets(ctx, s, checks, targetsKnown)
 	}
 	if err != nil {
-		s.Health.Problem = &promotion.Problem{
+		s.Health.Problem = &verdict.Problem{
 			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + Because(err),
 		}
 		return err
@@ -84,7 +84,7 @@ func shared(found []targets.Target, checks []v1alpha1.HealthCheck) map[string]bo
 // denied returns a problem if a check in another namespace does not admit this one. A
 // Rollout also resets the checks that it selects, and then nobody can see what their
 // writers reported. The problem reveals only the namespace of such a check.
-func (g Gatherer) denied(ctx context.Context, namespace string, checks []v1alpha1.HealthCheck) (*promotion.Problem, error) {
+func (g Gatherer) denied(ctx context.Context, namespace string, checks []v1alpha1.HealthCheck) (*verdict.Problem, error) {
 	foreign := func(check v1alpha1.HealthCheck) bool { return check.Namespace != namespace }
 	if !slices.ContainsFunc(checks, foreign) {
 		return nil, nil
@@ -95,7 +95,7 @@ func (g Gatherer) denied(ctx context.Context, namespace string, checks []v1alpha
 	}
 	for i := range checks {
 		if foreign(checks[i]) && !checks[i].Spec.AccessFrom.Admits(own) {
-			return &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+			return &verdict.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
 				"spec.healthCheckSelector selects a HealthCheck of namespace %s whose spec.accessFrom does not let in namespace %s: "+
 					"have the namespace added there, or select fewer HealthChecks", checks[i].Namespace, namespace)}, nil
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -24,7 +25,7 @@ func (g Gatherer) gatherQuarantines(ctx context.Context, s *Snapshot) error {
 	}
 	all, err := g.quarantines(ctx, s.Rollout.Namespace)
 	if err != nil {
-		s.Quarantines.Problem = &promotion.Problem{
+		s.Quarantines.Problem = &verdict.Problem{
 			Reason: v1alpha1.QuarantineListFailedReason, Message: "the quarantines could not be read" + Because(err),
 		}
 		return err

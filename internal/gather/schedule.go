@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -94,13 +95,13 @@ func (s Schedule) String() string { return s.Kind + " " + s.GetName() }
 
 // Evaluate returns whether promotions may start, or the problem that must be corrected
 // first.
-func (s Schedule) Evaluate(now time.Time) (schedule.State, *promotion.Problem) {
+func (s Schedule) Evaluate(now time.Time) (schedule.State, *verdict.Problem) {
 	parsed, err := schedule.Parse(s.Spec)
 	if invalid := s.invalidSelector(); invalid != nil {
 		err = invalid
 	}
 	if err != nil {
-		return schedule.State{}, &promotion.Problem{Reason: v1alpha1.InvalidScheduleReason, Message: err.Error()}
+		return schedule.State{}, &verdict.Problem{Reason: v1alpha1.InvalidScheduleReason, Message: err.Error()}
 	}
 	return parsed.At(now), nil
 }
@@ -120,7 +121,7 @@ func (s Schedule) Window(now time.Time) promotion.Window {
 	state, problem := s.Evaluate(now)
 	w := promotion.Window{Schedule: s.String(), Open: state.Open, Message: state.String(), Until: state.Next}
 	if problem != nil {
-		w.Problem = &promotion.Problem{
+		w.Problem = &verdict.Problem{
 			Reason: problem.Reason, Message: fmt.Sprintf("%s cannot be evaluated: %s", s, problem.Message),
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -86,28 +87,28 @@ func TestReadErrorIsAFactOfTheSnapshot(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.GroupVersion.WithResource("x").GroupResource(), "", nil)
 	for name, tt := range map[string]struct {
 		refused client.ObjectList
-		problem func(Snapshot) *promotion.Problem
-		want    promotion.Problem
+		problem func(Snapshot) *verdict.Problem
+		want    verdict.Problem
 	}{
 		"gates": {
 			&v1alpha1.RolloutGateList{},
-			func(s Snapshot) *promotion.Problem { return s.Gates.Problem },
-			promotion.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read: Forbidden"},
+			func(s Snapshot) *verdict.Problem { return s.Gates.Problem },
+			verdict.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read: Forbidden"},
 		},
 		"schedules": {
 			&v1alpha1.ClusterRolloutScheduleList{},
-			func(s Snapshot) *promotion.Problem { return s.Gates.Problem },
-			promotion.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read: Forbidden"},
+			func(s Snapshot) *verdict.Problem { return s.Gates.Problem },
+			verdict.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read: Forbidden"},
 		},
 		"HealthChecks": {
 			&v1alpha1.HealthCheckList{},
-			func(s Snapshot) *promotion.Problem { return s.Health.Problem },
-			promotion.Problem{Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read: Forbidden"},
+			func(s Snapshot) *verdict.Problem { return s.Health.Problem },
+			verdict.Problem{Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read: Forbidden"},
 		},
 		"targets": {
 			&sourcev1.OCIRepositoryList{},
-			func(s Snapshot) *promotion.Problem { return s.Targets.Problem },
-			promotion.Problem{Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read: Forbidden"},
+			func(s Snapshot) *verdict.Problem { return s.Targets.Problem },
+			verdict.Problem{Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read: Forbidden"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -48,7 +48,7 @@ func (g Gatherer) withTargets(ctx context.Context, s *Snapshot, selected []v1alp
 	}
 	kept := s.compare(g.wantedChecks(s.Rollout, s.Found, selected), owned.Items)
 	if missing := s.TargetChecks.Missing; len(missing) > 0 && s.Health.Problem == nil {
-		s.Health.Problem = &promotion.Problem{Reason: v1alpha1.HealthCheckMissingReason, Message: MissingCheck(&missing[0]) + " does not exist yet"}
+		s.Health.Problem = &verdict.Problem{Reason: v1alpha1.HealthCheckMissingReason, Message: MissingCheck(&missing[0]) + " does not exist yet"}
 	}
 	return append(selected, kept...), nil
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -80,7 +80,7 @@ func TestTargetsThatMustBeRolledOutHaveHealthChecks(t *testing.T) {
 				g.Expect(s.Health.Problem).To(BeNil())
 				return
 			}
-			g.Expect(s.Health.Problem).To(Equal(&promotion.Problem{
+			g.Expect(s.Health.Problem).To(Equal(&verdict.Problem{
 				Reason: v1alpha1.HealthCheckMissingReason,
 				Message: "HealthCheck shop-prod/shop-kustomization-web, which says whether Kustomization shop-prod/web is rolled out, " +
 					"does not exist yet",

@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // gatherTargets finds the targets and observes their state for the current release.
@@ -51,7 +52,7 @@ func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]
 
 // withoutTargets records that the targets could not be read. None is written.
 func (s *Snapshot) withoutTargets(err error) error {
-	s.Found, s.Input.Targets = nil, promotion.Targets{Problem: &promotion.Problem{
+	s.Found, s.Input.Targets = nil, promotion.Targets{Problem: &verdict.Problem{
 		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + Because(err),
 	}}
 	return err

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -132,7 +133,7 @@ func isNew(e *environmentsv1.Environment, now time.Time) bool {
 // gateProblem returns why an Environment of type github holds: its controller has not
 // written its RolloutGate yet, or not which versions that allows. An environment without
 // any release is not held: it has nothing to protect.
-func gateProblem(e *environmentsv1.Environment, s *Snapshot) *promotion.Problem {
+func gateProblem(e *environmentsv1.Environment, s *Snapshot) *verdict.Problem {
 	after := e.Spec.Relationship != nil && e.Spec.Relationship.Type == environmentsv1.After
 	if !after || s.Rollout.Current() == nil {
 		return nil
@@ -143,7 +144,7 @@ func gateProblem(e *environmentsv1.Environment, s *Snapshot) *promotion.Problem 
 			return nil
 		}
 	}
-	return &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(
+	return &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(
 		"Environment %s of type github has no RolloutGate with allowedVersions yet: its controller must write it", e.Name)}
 }
 
@@ -156,7 +157,7 @@ func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment
 	case environmentsv1.BackendGitHub:
 		return read, nil
 	default:
-		read.Problem = &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(
+		read.Problem = &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(
 			"Environment %s has backend.type %s, which this version of the controller does not know: upgrade it", e.Name, e.Spec.Backend.Type)}
 		return read, nil
 	}
@@ -167,7 +168,7 @@ func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment
 		errs = append(errs, err)
 	}
 	if cycle := environment.Cycle(e, func(e *environmentsv1.Environment) []*environmentsv1.Environment { return g.comesAfter(ctx, e) }); cycle != nil {
-		read.Problem = &promotion.Problem{Reason: environmentsv1.UpstreamCycleReason, Message: fmt.Sprintf(
+		read.Problem = &verdict.Problem{Reason: environmentsv1.UpstreamCycleReason, Message: fmt.Sprintf(
 			"Environment %s comes after itself (%s): remove one of these upstreams", e.Name, strings.Join(cycle, " after "))}
 	}
 	return read, errors.Join(errs...)
@@ -194,8 +195,8 @@ func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u
 	return read, err
 }
 
-func unreadableUpstream(format string, args ...any) *promotion.Problem {
-	return &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(format, args...)}
+func unreadableUpstream(format string, args ...any) *verdict.Problem {
+	return &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: fmt.Sprintf(format, args...)}
 }
 
 // seen returns when an Environment first saw what an upstream says; zero if it has not
@@ -210,7 +211,7 @@ func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, sequence int
 
 // findUpstream returns the Environment of an upstream, or why there is none. The error is
 // set if that may change without an event.
-func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *promotion.Problem, error) {
+func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *verdict.Problem, error) {
 	if u.Namespace != e.Namespace {
 		return g.findForeignUpstream(ctx, e, u)
 	}
@@ -221,15 +222,15 @@ func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environmen
 	if found := amongThose(all, e, u); found != nil {
 		return found, nil, nil
 	}
-	return nil, &promotion.Problem{Reason: environmentsv1.UpstreamNotFoundReason, Message: fmt.Sprintf(
+	return nil, &verdict.Problem{Reason: environmentsv1.UpstreamNotFoundReason, Message: fmt.Sprintf(
 		"there is no %s: create it, or correct spec.upstreams", described(e, u))}, nil
 }
 
 // findForeignUpstream does the same in another namespace. Of an Environment that does not
 // admit this namespace, nothing is said, not even whether it exists.
-func (g Gatherer) findForeignUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *promotion.Problem, error) {
+func (g Gatherer) findForeignUpstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (*environmentsv1.Environment, *verdict.Problem, error) {
 	if g.NoCrossNamespaceRefs {
-		return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+		return nil, &verdict.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
 			"the upstream %s is in namespace %s, but references across namespaces are not allowed: name one of this namespace", u.Environment, u.Namespace)}, nil
 	}
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
@@ -245,7 +246,7 @@ func (g Gatherer) findForeignUpstream(ctx context.Context, e *environmentsv1.Env
 	if found := amongThose(all, e, u); found != nil {
 		return found, nil, nil
 	}
-	return nil, &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+	return nil, &verdict.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
 		"namespace %s has no %s whose spec.accessFrom lets in namespace %s: create it there, or add the namespace", u.Namespace, described(e, u), e.Namespace)}, nil
 }
 

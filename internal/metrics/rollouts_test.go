@@ -25,6 +25,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -362,11 +363,11 @@ func held(candidates ...promotion.Verdict) promotion.Decision {
 }
 
 func candidate(tag string, reasons ...string) promotion.Verdict {
-	verdict := promotion.Verdict{Release: v1alpha1.VersionInfo{Tag: tag}}
+	judged := promotion.Verdict{Release: v1alpha1.VersionInfo{Tag: tag}}
 	for _, reason := range reasons {
-		verdict.Holds = append(verdict.Holds, promotion.Hold{Reason: reason})
+		judged.Holds = append(judged.Holds, verdict.Hold{Reason: reason})
 	}
-	return verdict
+	return judged
 }
 
 func TestBlockedTimeGrowsWithoutAPass(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -125,7 +126,7 @@ func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs
 		switch {
 		case since.IsZero():
 		case in.Now.Before(due):
-			next = earlier(next, due)
+			next = verdict.Earlier(next, due)
 		default:
 			proofs[i].State, proofs[i].LostSince = Disproven, since
 		}

@@ -5,50 +5,19 @@ package promotion
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
-
-// Hold is one reason why a candidate is not promoted now.
-type Hold struct {
-	// Reason is one of the v1alpha1 reasons.
-	Reason string
-	// Message says what holds the candidate, and what would end the hold.
-	Message string
-	// Until is when time alone ends the hold; zero means never.
-	Until time.Time
-	// Changes is when time alone changes the message; zero means never.
-	Changes time.Time
-}
-
-// next returns when time alone first changes something; zero means never.
-func (h Hold) next() time.Time { return earlier(h.Until, h.Changes) }
-
-// earlier returns the first of two times. Zero means never.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
-}
-
-// Waiting returns a sentence about a release that waits, given what holds it.
-func Waiting(release, hold string) string {
-	if strings.HasPrefix(hold, "waits for ") {
-		return release + " " + hold
-	}
-	return release + " waits: " + hold
-}
 
 // Verdict is the result of the checks for one candidate.
 type Verdict struct {
 	// Release that was evaluated.
 	Release v1alpha1.VersionInfo
 	// Holds are the reasons against promoting it now, the most important first.
-	Holds []Hold
+	Holds []verdict.Hold
 }
 
 // Eligible reports whether the candidate has no holds.
@@ -68,15 +37,15 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 
 // check is a condition that must be true to promote a release without a user's request.
 // It returns nil if the condition is true.
-type check func(Input, v1alpha1.VersionInfo) *Hold
+type check func(Input, v1alpha1.VersionInfo) *verdict.Hold
 
 // rule is a check, with the circumstances that lift it. The result of a check may be the
 // same for every release (same). Then it is evaluated only once, because there can be
 // thousands of releases.
 type rule struct {
-	holds  check
-	unless lift
-	same   bool
+	require check
+	unless  lift
+	same    bool
 }
 
 // lift is a set of circumstances that let a release go past a check.
@@ -99,38 +68,38 @@ const (
 // promotionChecks is the complete policy of promotion, in the order in which the reasons
 // are reported: what holds a release, and what lets it go all the same.
 var promotionChecks = []rule{
-	{holds: historyUpToDate, unless: chosen, same: true},
-	{holds: leftToTheController, unless: chosen | first},
-	{holds: policyReadable, unless: chosen | first, same: true},
-	{holds: offeredByPolicy, unless: chosen},
-	{holds: appliedComesFirst, unless: chosen},
-	{holds: everyTagKnown, unless: chosen | first, same: true},
-	{holds: notFailedBefore, unless: chosen | first | unblocked},
-	{holds: notQuarantined, unless: chosen | unblocked},
-	{holds: notRecalled},
-	{holds: provenUpstream, unless: chosen},
-	{holds: noBakeRunning, unless: chosen | first, same: true},
-	{holds: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
-	{holds: withinRollbackLimit, unless: chosen | first | unblocked, same: true},
-	{holds: everyCheckMeasurable, unless: chosen | first, same: true},
-	{holds: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
-	{holds: everyGatePasses, unless: chosen | first | bypassed},
-	{holds: everyGateAllows, unless: chosen | first | bypassed},
-	{holds: everyScheduleValid, unless: chosen | first | bypassed},
-	{holds: everyScheduleOpen, unless: chosen | first | bypassed},
-	{holds: intervalOver, unless: chosen | first, same: true},
-	{holds: promotedByAPerson, unless: chosen | promoted},
+	{require: historyUpToDate, unless: chosen, same: true},
+	{require: leftToTheController, unless: chosen | first},
+	{require: policyReadable, unless: chosen | first, same: true},
+	{require: offeredByPolicy, unless: chosen},
+	{require: appliedComesFirst, unless: chosen},
+	{require: everyTagKnown, unless: chosen | first, same: true},
+	{require: notFailedBefore, unless: chosen | first | unblocked},
+	{require: notQuarantined, unless: chosen | unblocked},
+	{require: notRecalled},
+	{require: provenUpstream, unless: chosen},
+	{require: noBakeRunning, unless: chosen | first, same: true},
+	{require: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
+	{require: withinRollbackLimit, unless: chosen | first | unblocked, same: true},
+	{require: everyCheckMeasurable, unless: chosen | first, same: true},
+	{require: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
+	{require: everyGatePasses, unless: chosen | first | bypassed},
+	{require: everyGateAllows, unless: chosen | first | bypassed},
+	{require: everyScheduleValid, unless: chosen | first | bypassed},
+	{require: everyScheduleOpen, unless: chosen | first | bypassed},
+	{require: intervalOver, unless: chosen | first, same: true},
+	{require: promotedByAPerson, unless: chosen | promoted},
 }
 
 // holdsPast returns what holds a release although circumstances lift some of the checks.
-func holdsPast(in Input, release v1alpha1.VersionInfo, circumstances lift) []Hold {
+func holdsPast(in Input, release v1alpha1.VersionInfo, circumstances lift) []verdict.Hold {
 	circumstances |= requested(in, release.Tag)
-	var holds []Hold
+	var holds []verdict.Hold
 	for _, rule := range promotionChecks {
 		if rule.unless&circumstances != 0 {
 			continue
 		}
-		if hold := rule.holds(in, release); hold != nil {
+		if hold := rule.require(in, release); hold != nil {
 			holds = append(holds, *hold)
 		}
 	}
@@ -179,8 +148,8 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 }
 
 // holdsOn returns what holds a candidate, given what holds all of them.
-func holdsOn(in Input, release v1alpha1.VersionInfo, said []*Hold) []Hold {
-	var holds []Hold
+func holdsOn(in Input, release v1alpha1.VersionInfo, said []*verdict.Hold) []verdict.Hold {
+	var holds []verdict.Hold
 	lifted := requested(in, release.Tag)
 	for i, rule := range promotionChecks {
 		hold := said[i]
@@ -188,7 +157,7 @@ func holdsOn(in Input, release v1alpha1.VersionInfo, said []*Hold) []Hold {
 			continue
 		}
 		if !rule.same {
-			hold = rule.holds(in, release)
+			hold = rule.require(in, release)
 		}
 		if hold != nil {
 			holds = append(holds, *hold)
@@ -199,11 +168,11 @@ func holdsOn(in Input, release v1alpha1.VersionInfo, said []*Hold) []Hold {
 
 // sameForAll returns the holds that apply to every candidate, each at the index of its
 // rule.
-func sameForAll(in Input) []*Hold {
-	said := make([]*Hold, len(promotionChecks))
+func sameForAll(in Input) []*verdict.Hold {
+	said := make([]*verdict.Hold, len(promotionChecks))
 	for i, rule := range promotionChecks {
 		if rule.same {
-			said[i] = rule.holds(in, v1alpha1.VersionInfo{})
+			said[i] = rule.require(in, v1alpha1.VersionInfo{})
 		}
 	}
 	return said
@@ -216,7 +185,7 @@ func considerOnlyBypassed(in Input, verdicts []Verdict) {
 	if only == "" {
 		return
 	}
-	hold := Hold{Reason: v1alpha1.GatesBypassedReason, Message: v1alpha1.BypassGatesAnnotation + " asks for " + only}
+	hold := verdict.Hold{Reason: v1alpha1.GatesBypassedReason, Message: v1alpha1.BypassGatesAnnotation + " asks for " + only}
 	for i := range verdicts {
 		if verdicts[i].Release.Tag != only {
 			verdicts[i].Holds = append(verdicts[i].Holds, hold)
@@ -232,7 +201,7 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 		return
 	}
 	unranked := fmt.Sprintf("ImagePolicy %s cannot rank any release of the history", in.Policy.Name)
-	hold := Hold{
+	hold := verdict.Hold{
 		Reason:  v1alpha1.PositionUnknownReason,
 		Message: fmt.Sprintf("%s: only %s, the newest, is promoted automatically; pin another one to deploy it", unranked, verdicts[0].Release.Tag),
 	}
@@ -248,7 +217,7 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 // considerMovedImage holds every candidate while the position is one of another image.
 func considerMovedImage(in Input, verdicts []Verdict) {
 	before := beforeMove(in.Rollout.Status.History, in.Policy)
-	hold := Hold{
+	hold := verdict.Hold{
 		Reason: v1alpha1.PositionUnknownReason,
 		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to go on from",
 			in.Policy.Name, truncate.Text(in.Policy.ranked(), longestName), before.Version.Tag, truncate.Text(before.Image, longestName)),
@@ -264,7 +233,7 @@ func considerSameVersion(deployed position, verdicts []Verdict) {
 	for i := range verdicts {
 		release := verdicts[i].Release
 		if deployed.order.placed(release).relation(deployed.placed) == sameVersion {
-			verdicts[i].Holds = append(verdicts[i].Holds, Hold{
+			verdicts[i].Holds = append(verdicts[i].Holds, verdict.Hold{
 				Reason: v1alpha1.SameVersionReason,
 				Message: fmt.Sprintf("%s has the same version as %s, and the policy cannot tell which is newer: pin it to deploy it",
 					release.Tag, deployed.Tag),
@@ -286,7 +255,7 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 		next--
 	}
 	for i := range next {
-		verdicts[i].Holds = append(verdicts[i].Holds, Hold{
+		verdicts[i].Holds = append(verdicts[i].Holds, verdict.Hold{
 			Reason: v1alpha1.NotNextReason, Message: "spec.releaseStrategy takes " + verdicts[next].Release.Tag + " first",
 		})
 	}
@@ -307,40 +276,40 @@ func Considered(verdicts []Verdict) []Verdict {
 }
 
 // leftToTheController checks that no user has chosen another version.
-func leftToTheController(in Input, release v1alpha1.VersionInfo) *Hold {
+func leftToTheController(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	wanted := in.Rollout.ChosenManually()
 	switch {
 	case wanted == "" || wanted == release.Tag:
 		return nil
 	case in.Rollout.Pinned() == "":
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.ForcedReason,
 			Message: fmt.Sprintf("%s asks for %s; remove it to resume automatic promotions", v1alpha1.ForceDeployAnnotation, quote(wanted)),
 		}
 	case !IsTag(wanted):
 		problem := impossible(in.Rollout, nil)
-		return &Hold{Reason: problem.Reason, Message: problem.Message}
+		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.PinnedReason,
 		Message: fmt.Sprintf("spec.wantedVersion pins %s; remove it to resume automatic promotions", wanted),
 	}
 }
 
 // policyReadable checks that the ImagePolicy could be read and used.
-func policyReadable(in Input, _ v1alpha1.VersionInfo) *Hold {
+func policyReadable(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Policy.Problem == nil || !in.Policy.Blocking {
 		return nil
 	}
-	return &Hold{Reason: in.Policy.Problem.Reason, Message: in.Policy.Problem.Message}
+	return &verdict.Hold{Reason: in.Policy.Problem.Reason, Message: in.Policy.Problem.Message}
 }
 
 // offeredByPolicy checks that the release is not newer than the one the policy names. A
 // release that was withdrawn from the registry must not be promoted. Of releases that are
 // equal for the policy, it offers all.
-func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
+func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Policy.Latest == nil {
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.NotOfferedReason,
 			Message: fmt.Sprintf("ImagePolicy %s names no release at present", in.Policy.Name),
 		}
@@ -348,7 +317,7 @@ func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 	if result, ok := in.Policy.Order.Precedence(release.Tag, in.Policy.Latest.Tag); !ok || result <= 0 {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.NotOfferedReason,
 		Message: fmt.Sprintf("ImagePolicy %s now names %s, which is older", in.Policy.Name, in.Policy.Latest.Tag),
 	}
@@ -356,12 +325,12 @@ func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *Hold {
 
 // everyTagKnown checks that all tags of the registry are known, if no release may be
 // skipped.
-func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
+func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	if !oneByOne || in.Rollout.Current() == nil || in.Policy.Order.Kind() != BySemver || in.Policy.Partial == "" {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.TagsUnknownReason,
 		Message: "the next release is not known, for not all tags of the registry are: " + in.Policy.Partial,
 	}
@@ -370,12 +339,12 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *Hold {
 // notFailedBefore checks that the newest promotion of this release did not fail here,
 // under whichever name. If the Rollout goes back by itself, other content under the same
 // tag is another release.
-func notFailedBefore(in Input, release v1alpha1.VersionInfo) *Hold {
+func notFailedBefore(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	entry := newestPromotion(in, release)
 	if entry.State() != v1alpha1.BakeFailed || isLifted(in, entry) || in.Rollout.Spec.RollsBack() && differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.FailedBeforeReason,
 		Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", entry.Version.Tag),
 	}
@@ -397,25 +366,25 @@ func newestPromotion(in Input, release v1alpha1.VersionInfo) *v1alpha1.Deploymen
 
 // noBakeRunning checks that the previous promotion has its outcome. If nothing protects a
 // promotion and releases may be skipped, there is nothing to wait for.
-func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *Hold {
+func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	current := in.Rollout.Current()
 	skippable := !Protected(&in.Rollout.Spec) && !current.IsRollback() && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
 	if !current.State().Running() || skippable || in.Rollout.UnblocksFailed() && isOverdue(in) {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.BakeRunningReason,
 		Message: fmt.Sprintf("%s is still %s", current.Version.Tag, current.State()),
 	}
 }
 
 // lastBakeNotFailed checks that the current release has not failed.
-func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *Hold {
+func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	current := in.Rollout.Current()
 	if current.State() != v1alpha1.BakeFailed {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason: v1alpha1.PreviousBakeFailedReason,
 		Message: fmt.Sprintf("the bake of %s failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
 			current.Version.Tag),
@@ -424,15 +393,15 @@ func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *Hold {
 
 // nothingUnhealthy checks that no selected HealthCheck is Unhealthy, and that all of them
 // could be read.
-func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *Hold {
+func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Rollout.Current() == nil {
 		return nil // there is nothing yet to protect
 	}
 	if in.Health.Problem != nil {
-		return &Hold{Reason: in.Health.Problem.Reason, Message: in.Health.Problem.Message}
+		return &verdict.Hold{Reason: in.Health.Problem.Reason, Message: in.Health.Problem.Message}
 	}
 	if unhealthy := Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.UnhealthyHealthChecksReason,
 			Message: "Unhealthy: " + NamesOf(unhealthy),
 		}
@@ -442,7 +411,7 @@ func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *Hold {
 
 // intervalOver checks that spec.releaseUpdateInterval has passed since the previous
 // promotion.
-func intervalOver(in Input, _ v1alpha1.VersionInfo) *Hold {
+func intervalOver(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	current, interval := in.Rollout.Current(), in.Rollout.Spec.ReleaseUpdateInterval
 	if current == nil || interval == nil {
 		return nil
@@ -451,7 +420,7 @@ func intervalOver(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if !in.Now.Before(next) {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.ReleaseIntervalReason,
 		Message: fmt.Sprintf("spec.releaseUpdateInterval allows the next promotion at %s", clock(next)),
 		Until:   next,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -18,19 +19,19 @@ func upgrade() *fixture.RolloutBuilder {
 }
 
 func TestEachCheckAlone(t *testing.T) {
-	failedBefore := promotion.Hold{
+	failedBefore := verdict.Hold{
 		Reason:  v1alpha1.FailedBeforeReason,
 		Message: "1.1.0 failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again",
 	}
 	for name, test := range map[string]struct {
 		given *situation
-		want  []promotion.Hold
+		want  []verdict.Hold
 	}{
 		"nothing holds a release without a reason": {given(upgrade()), nil},
 
 		"a pin to the current version holds all others": {
 			given(upgrade().Pin("1.0.0")),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.PinnedReason,
 				Message: "spec.wantedVersion pins 1.0.0; remove it to resume automatic promotions",
 			}},
@@ -39,7 +40,7 @@ func TestEachCheckAlone(t *testing.T) {
 		"an empty pin is none":                    {given(upgrade().Pin("")), nil},
 		"a pin that can be no tag holds everything": {
 			given(upgrade().Pin("1.1.0+build")),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.InvalidWantedVersionReason,
 				Message: `spec.wantedVersion "1.1.0+build" cannot be a tag in an OCI registry: correct or remove it`,
 			}},
@@ -47,7 +48,7 @@ func TestEachCheckAlone(t *testing.T) {
 
 		"a policy that cannot be used holds": {
 			given(upgrade()).policyUnreadable(),
-			[]promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
+			[]verdict.Hold{{Reason: "Broken", Message: "it is broken"}},
 		},
 		"a policy that complains but still names a release does not": {
 			given(upgrade()).latestWithComplaint("1.1.0"), nil,
@@ -55,21 +56,21 @@ func TestEachCheckAlone(t *testing.T) {
 
 		"a policy that names no release holds": {
 			given(upgrade()).namesNothing(),
-			[]promotion.Hold{{Reason: v1alpha1.NotOfferedReason, Message: "ImagePolicy shop names no release at present"}},
+			[]verdict.Hold{{Reason: v1alpha1.NotOfferedReason, Message: "ImagePolicy shop names no release at present"}},
 		},
 		"a release that was withdrawn is held": {
 			given(upgrade()).latest("1.0.0"),
-			[]promotion.Hold{{Reason: v1alpha1.NotOfferedReason, Message: "ImagePolicy shop now names 1.0.0, which is older"}},
+			[]verdict.Hold{{Reason: v1alpha1.NotOfferedReason, Message: "ImagePolicy shop now names 1.0.0, which is older"}},
 		},
 		"a release older than the named one is offered, but superseded": {
 			given(upgrade()).latest("1.2.0"),
-			[]promotion.Hold{{Reason: v1alpha1.SupersededReason, Message: "1.2.0 is newer and eligible"}},
+			[]verdict.Hold{{Reason: v1alpha1.SupersededReason, Message: "1.2.0 is newer and eligible"}},
 		},
 		"what cannot be compared counts as offered": {given(upgrade()).ranked(byAppearance).latest("1.1.0"), nil},
 
 		"tags that are not known hold what goes one by one": {
 			given(upgrade().Strategy(v1alpha1.ReleaseNext)).partial("they are being listed"),
-			[]promotion.Hold{{Reason: v1alpha1.TagsUnknownReason,
+			[]verdict.Hold{{Reason: v1alpha1.TagsUnknownReason,
 				Message: "the next release is not known, for not all tags of the registry are: they are being listed"}},
 		},
 		"and do not hold the newest": {given(upgrade()).partial("they are being listed"), nil},
@@ -78,12 +79,12 @@ func TestEachCheckAlone(t *testing.T) {
 		},
 		"a release that failed here is held": {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed())),
-			[]promotion.Hold{failedBefore},
+			[]verdict.Hold{failedBefore},
 		},
 		"its newest failure counts, not the success before": {
 			given(rollout().Ledger("1.0.0", "1.1.0").
 				History(entry("1.0.0").Succeeded(), entry("1.1.0").Failed(), entry("1.1.0").Succeeded())),
-			[]promotion.Hold{failedBefore},
+			[]verdict.Hold{failedBefore},
 		},
 		"a success after the failure frees it": {
 			given(rollout().Ledger("1.0.0", "1.1.0").
@@ -99,11 +100,11 @@ func TestEachCheckAlone(t *testing.T) {
 
 		"a deploying release holds the next": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Deploying())).targets(pending("apps")),
-			[]promotion.Hold{{Reason: v1alpha1.BakeRunningReason, Message: "1.0.0 is still Deploying"}},
+			[]verdict.Hold{{Reason: v1alpha1.BakeRunningReason, Message: "1.0.0 is still Deploying"}},
 		},
 		"a baking release holds the next": {
 			given(rollout().BakeTime(2*time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Baking(eleven))),
-			[]promotion.Hold{{Reason: v1alpha1.BakeRunningReason, Message: "1.0.0 is still InProgress"}},
+			[]verdict.Hold{{Reason: v1alpha1.BakeRunningReason, Message: "1.0.0 is still InProgress"}},
 		},
 		"a state that nobody knows is final": {
 			given(rollout().BakeTime(time.Hour).Ledger("1.0.0", "1.1.0").History(entry("1.0.0").State("Pending"))), nil,
@@ -114,7 +115,7 @@ func TestEachCheckAlone(t *testing.T) {
 
 		"a failed release holds the next": {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Failed())),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.PreviousBakeFailedReason,
 				Message: "the bake of 1.0.0 failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
 			}},
@@ -125,11 +126,11 @@ func TestEachCheckAlone(t *testing.T) {
 
 		"an Unhealthy check holds, one of many too": {
 			given(upgrade()).checks(check("db").Healthy(), check("smoke").Unhealthy(), check("web").Pending()),
-			[]promotion.Hold{{Reason: v1alpha1.UnhealthyHealthChecksReason, Message: "Unhealthy: HealthCheck shop-prod/smoke"}},
+			[]verdict.Hold{{Reason: v1alpha1.UnhealthyHealthChecksReason, Message: "Unhealthy: HealthCheck shop-prod/smoke"}},
 		},
 		"all Unhealthy checks are named": {
 			given(upgrade()).checks(check("db").Unhealthy(), check("smoke").InNamespace("tests").Unhealthy()),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.UnhealthyHealthChecksReason,
 				Message: "Unhealthy: HealthCheck shop-prod/db, HealthCheck tests/smoke",
 			}},
@@ -139,12 +140,12 @@ func TestEachCheckAlone(t *testing.T) {
 			given(upgrade()).checks(check("db").Healthy().ErrorAt(eleven)), nil,
 		},
 		"checks that cannot be read hold": {
-			given(upgrade()).healthUnreadable(), []promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
+			given(upgrade()).healthUnreadable(), []verdict.Hold{{Reason: "Broken", Message: "it is broken"}},
 		},
 
 		"the interval since the last promotion holds until it is over": {
 			given(upgrade().ReleaseUpdateInterval(90 * time.Minute)),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.ReleaseIntervalReason,
 				Message: "spec.releaseUpdateInterval allows the next promotion at 2026-03-02T12:30:00Z",
 				Until:   noon.Add(30 * time.Minute),
@@ -152,7 +153,7 @@ func TestEachCheckAlone(t *testing.T) {
 		},
 		"an instant before the interval is over it still holds": {
 			given(upgrade().ReleaseUpdateInterval(time.Hour)).at(noon.Add(-instant)),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.ReleaseIntervalReason,
 				Message: "spec.releaseUpdateInterval allows the next promotion at 2026-03-02T12:00:00Z",
 				Until:   noon,
@@ -160,7 +161,7 @@ func TestEachCheckAlone(t *testing.T) {
 		},
 		"an interval with a fraction of a second ends with the second, as the wire can say it": {
 			given(upgrade().ReleaseUpdateInterval(time.Hour + time.Millisecond)),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.ReleaseIntervalReason,
 				Message: "spec.releaseUpdateInterval allows the next promotion at 2026-03-02T12:00:01Z",
 				Until:   noon.Add(time.Second),
@@ -169,7 +170,7 @@ func TestEachCheckAlone(t *testing.T) {
 		"the interval is over at its end": {given(upgrade().ReleaseUpdateInterval(time.Hour)), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var got []promotion.Hold
+			var got []verdict.Hold
 			for _, verdict := range promotion.Decide(test.given.in()).Candidates {
 				if verdict.Release.Tag == "1.1.0" {
 					got = verdict.Holds
@@ -277,6 +278,10 @@ func TestReasonsAreReportedInOrder(t *testing.T) {
 	}, got)
 	if verdict.Eligible() || !verdict.HeldBy("Other", v1alpha1.PinnedReason) || verdict.HeldBy("Other") || !verdict.HeldByGates() {
 		t.Error("the verdict must answer for the holds that it lists")
+	}
+	in.Rollout.Annotations = map[string]string{v1alpha1.BypassGatesAnnotation: "1.1.0"}
+	if left := promotion.Decide(in).Candidates[0]; left.HeldByGates() || len(left.Holds) != len(got)-4 {
+		t.Errorf("a bypass must lift what is of gates, and nothing else: %v", left.Holds)
 	}
 }
 
@@ -394,7 +399,7 @@ func TestPinTakesWhatTheLedgerKnows(t *testing.T) {
 
 func TestInvalidPinIsAProblem(t *testing.T) {
 	long := "v" + string(make([]byte, 500))
-	for pin, want := range map[string]*promotion.Problem{
+	for pin, want := range map[string]*verdict.Problem{
 		"1.0.0": nil,
 		"":      nil,
 		"no tag": {

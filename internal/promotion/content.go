@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Compared returns the targets after it has compared the content that Flux pulled with
@@ -52,7 +53,7 @@ func (in Input) compared(t Target, release string) Target {
 		t.State, t.Reason = v1alpha1.TargetPending, v1alpha1.TargetDigestMismatch
 		t.Message = fmt.Sprintf("still has %s as %s: Flux pulls the tag again at its next interval", tag, t.Digest)
 	case unproven != nil:
-		t.State, t.Reason, t.Mismatch, t.Changes = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true, unproven.next()
+		t.State, t.Reason, t.Mismatch, t.Changes = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true, unproven.Next()
 		t.Message = fmt.Sprintf("has pulled %s as %s, but the release is %s, and this content is not proven: %s; "+
 			"push each release under a tag of its own, or pin another release with spec.wantedVersion", tag, t.Digest, release, unproven.Message)
 	case accepted != "" && accepted != t.Digest:
@@ -73,7 +74,7 @@ func (in Input) compared(t Target, release string) Target {
 // a target has pulled instead of a release that needs their proof. A choice of a user does
 // not need it, unless it has it. What has succeeded is not judged again: nothing could keep
 // Flux from the content that it pulled later.
-func (in Input) lacksProof(t Target) *Hold {
+func (in Input) lacksProof(t Target) *verdict.Hold {
 	current := in.Rollout.Current()
 	if t.Image == "" || t.Image != in.Policy.Image || current.State() == v1alpha1.BakeSucceeded {
 		return nil

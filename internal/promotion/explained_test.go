@@ -11,6 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // An explanation says what the engine says, whatever the input: the verdict of each
@@ -113,7 +114,7 @@ func (e *explained) checkCovered(t *testing.T) {
 	}
 }
 
-func leftBy(d promotion.Decision, tag string) []promotion.Hold {
+func leftBy(d promotion.Decision, tag string) []verdict.Hold {
 	for _, verdict := range d.Candidates {
 		if verdict.Release.Tag == tag {
 			return verdict.Holds

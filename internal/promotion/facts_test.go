@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -106,7 +107,7 @@ func TestBypassIsAnsweredWhateverTheMessageIs(t *testing.T) {
 	r := rollout().BakeTime(2*time.Hour).Ledger("1.0.0").Annotate(v1alpha1.BypassGatesAnnotation, "1.0.0").
 		History(entry("1.0.0").Baking(eleven).Grounds(v1alpha1.GroundsPinned).Message("x; gates bypassed manually"))
 	d := promotion.Decide(given(r).in())
-	diff(t, []promotion.Note{{
+	diff(t, []verdict.Note{{
 		Reason: v1alpha1.BypassNotNeededReason, Message: "rollout.kuberik.com/bypass-gates names 1.0.0, which is deployed already",
 	}}, d.Answers)
 }

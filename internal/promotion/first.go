@@ -9,6 +9,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -22,7 +23,7 @@ func (d *Decision) chooseFirst(in Input) {
 	case in.Targets.disagree() != nil:
 		d.Problem = in.Targets.disagree()
 	case len(owned) > 1:
-		d.Problem = &Problem{
+		d.Problem = &verdict.Problem{
 			Reason: v1alpha1.TargetsDisagreeReason,
 			Message: fmt.Sprintf("the history is lost and the targets carry different versions (%s): set spec.wantedVersion to the right one",
 				truncate.List(owned)),
@@ -70,7 +71,7 @@ func recognizedBy(in Input, candidates []Verdict, than v1alpha1.VersionInfo) tim
 }
 
 // FirstHolds returns what holds a release while nothing was promoted yet.
-func FirstHolds(in Input, release v1alpha1.VersionInfo) []Hold {
+func FirstHolds(in Input, release v1alpha1.VersionInfo) []verdict.Hold {
 	holds := holdsPast(in, release, first)
 	if requested(in, release.Tag)&bypassed == 0 && !namedByGates(in.Gates.Gates, release.Tag) {
 		holds = append(holds, *everyGateAllows(in, release))

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -32,11 +33,11 @@ func (d *Decision) chooseApplied(in Input) {
 }
 
 // disagree reports that targets have different versions; nil if they agree.
-func (t Targets) disagree() *Problem {
+func (t Targets) disagree() *verdict.Problem {
 	if len(t.Carried) <= 1 {
 		return nil
 	}
-	return &Problem{
+	return &verdict.Problem{
 		Reason: v1alpha1.TargetsDisagreeReason,
 		Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry different versions (%s): set spec.wantedVersion to the right one",
 			truncate.List(t.Carried)),
@@ -46,19 +47,19 @@ func (t Targets) disagree() *Problem {
 // unknownVersion returns why the version that runs cannot be found out, and a user has to
 // set it; nil if it is known, or may be known soon. The version is not known if the field
 // is empty: then Flux pulls the tag latest, or the manifests have a default.
-func (t Targets) unknownVersion() *Problem {
+func (t Targets) unknownVersion() *verdict.Problem {
 	unset := slices.IndexFunc(t.All, func(t Target) bool { return t.Unset })
 	switch {
 	case len(t.Carried) > 1:
 		return t.disagree()
 	case len(t.Carried) == 1 && !IsTag(t.Carried[0]):
-		return &Problem{
+		return &verdict.Problem{
 			Reason: v1alpha1.FirstReleaseUnknownReason,
 			Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry %s, which cannot be a tag: set spec.wantedVersion to the right one",
 				quote(t.Carried[0])),
 		}
 	case unset >= 0:
-		return &Problem{
+		return &verdict.Problem{
 			Reason:  v1alpha1.FirstReleaseUnknownReason,
 			Message: "spec.firstRelease is Applied, and " + t.All[unset].withoutVersion(),
 		}
@@ -76,14 +77,14 @@ func (t Target) withoutVersion() string {
 
 // appliedComesFirst holds every release if spec.firstRelease is Applied and the history
 // is empty: the history must begin with the version that already runs.
-func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *Hold {
+func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Rollout.Current() != nil || in.Rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
 		return nil
 	}
 	if problem := in.Targets.unknownVersion(); problem != nil {
-		return &Hold{Reason: problem.Reason, Message: problem.Message}
+		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.FirstReleaseNotAppliedReason,
 		Message: "spec.firstRelease is Applied: the history begins with what the targets carry, once Flux has applied it",
 	}

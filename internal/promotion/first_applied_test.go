@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -92,11 +93,11 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 	for name, test := range map[string]struct {
 		carried []string
 		target  promotion.Target
-		want    promotion.Problem
+		want    verdict.Problem
 	}{
 		"a target that carries none, where anything may run": {
 			[]string{"1.0.0"}, unset("jobs"),
-			promotion.Problem{
+			verdict.Problem{
 				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: "spec.firstRelease is Applied, and Kustomization shop-prod/jobs carries no version: " +
 					"set the one that runs there or in spec.wantedVersion; if nothing runs yet, set spec.firstRelease to Newest",
@@ -104,7 +105,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 		},
 		"a target that carries none, and says what Flux has pulled": {
 			nil, pullingUntagged("jobs", "latest@sha256:a"),
-			promotion.Problem{
+			verdict.Problem{
 				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: "spec.firstRelease is Applied, and OCIRepository shop-prod/jobs carries no version, but runs latest@sha256:a, " +
 					"which nobody promoted: set the tag of what runs there, or a release in spec.wantedVersion",
@@ -112,7 +113,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 		},
 		"targets that disagree": {
 			[]string{"1.0.0", "1.1.0"}, pending("jobs"),
-			promotion.Problem{
+			verdict.Problem{
 				Reason: v1alpha1.TargetsDisagreeReason,
 				Message: "spec.firstRelease is Applied, and the targets carry different versions (1.0.0, 1.1.0): " +
 					"set spec.wantedVersion to the right one",
@@ -120,7 +121,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 		},
 		"a value that is no tag": {
 			[]string{"v1/2"}, pending("jobs"),
-			promotion.Problem{
+			verdict.Problem{
 				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: `spec.firstRelease is Applied, and the targets carry "v1/2", which cannot be a tag: ` +
 					"set spec.wantedVersion to the right one",

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -74,7 +75,7 @@ func TestLostHistoryIsAdopted(t *testing.T) {
 	for name, test := range map[string]struct {
 		given   *situation
 		want    outcome
-		problem *promotion.Problem
+		problem *verdict.Problem
 	}{
 		"what the targets carry is taken over":        {given(lost()).owned("1.0.0"), adopted("1.0.0"), nil},
 		"even if the ledger does not know it":         {given(lost()).owned("0.9.0"), adopted("0.9.0"), nil},
@@ -82,7 +83,7 @@ func TestLostHistoryIsAdopted(t *testing.T) {
 		"a policy that names nothing does not matter": {given(rollout()).owned("1.0.0"), adopted("1.0.0"), nil},
 		"targets that disagree are named, and nothing is written": {
 			given(lost()).owned("1.1.0", "1.0.0", "1.1.0"), nothing,
-			&promotion.Problem{
+			&verdict.Problem{
 				Reason: v1alpha1.TargetsDisagreeReason,
 				Message: "the history is lost and the targets carry different versions (1.0.0, 1.1.0): " +
 					"set spec.wantedVersion to the right one",

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -29,7 +30,7 @@ func NotPromoted(in Input) []Target {
 }
 
 // NotPromotedProblem returns what NotPromoted finds as one problem; nil if that is nothing.
-func NotPromotedProblem(in Input) *Problem {
+func NotPromotedProblem(in Input) *verdict.Problem {
 	var messages []string
 	for _, t := range NotPromoted(in) {
 		messages = append(messages, t.Message)
@@ -37,7 +38,7 @@ func NotPromotedProblem(in Input) *Problem {
 	if len(messages) == 0 {
 		return nil
 	}
-	return &Problem{Reason: v1alpha1.NotPromotedReason, Message: truncate.Join(messages, "; ")}
+	return &verdict.Problem{Reason: v1alpha1.NotPromotedReason, Message: truncate.Join(messages, "; ")}
 }
 
 // accountsFor reports whether what a target has pulled came from a promotion whose record

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -156,7 +157,7 @@ const askedWithin = time.Minute
 
 // nothingForwardOnly checks that the rollback crosses no release that cannot be left
 // again. While that is not known, it does not happen.
-func nothingForwardOnly(a attempt) *Hold {
+func nothingForwardOnly(a attempt) *verdict.Hold {
 	switch {
 	case !respectsMarks(&a.Rollout.Spec):
 		return nil
@@ -165,7 +166,7 @@ func nothingForwardOnly(a attempt) *Hold {
 	}
 	switch b := barrierBetween(a.Input, a.ledger, a.to.Version.Tag, a.failed.Version.Tag); {
 	case len(b.forwardOnly) > 0:
-		return &Hold{
+		return &verdict.Hold{
 			Reason: v1alpha1.RollbackBarrierReason,
 			Message: fmt.Sprintf("%s succeeded last, and to go back to it would cross %s, marked as forward-only: deploy a fix, or pin a version",
 				a.to.Version.Tag, truncate.List(b.forwardOnly)),
@@ -177,16 +178,16 @@ func nothingForwardOnly(a attempt) *Hold {
 }
 
 // marksUnknown waits for the registry, and says so after a while.
-func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *Hold {
+func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 	what := fmt.Sprintf("it is not known whether %s can be left again", truncate.List(listTags(releases)))
 	if late := a.failed.RollbackDue.Add(askedWithin); a.Now.Before(late) {
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.RollbackDelayedReason,
 			Message: fmt.Sprintf("goes back to %s unless that crosses a forward-only release: %s, and the registry is asked", a.to.Version.Tag, what),
 			Until:   late,
 		}
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason: v1alpha1.RollbackBarrierUnknownReason,
 		Message: fmt.Sprintf("would go back to %s, but %s: see why the registry does not say it, pin a version, or remove spec.rollback.barriers",
 			a.to.Version.Tag, what),
@@ -204,7 +205,7 @@ func (d *Decision) ofUnknownMark(in Input, current *v1alpha1.DeploymentHistoryEn
 		d.lookAt(late)
 		return Rollback{}
 	}
-	return Rollback{Hold: Hold{
+	return Rollback{Hold: verdict.Hold{
 		Reason: v1alpha1.RollbackBarrierUnknownReason,
 		Message: fmt.Sprintf("would not go back from %s, because it is not known whether it can be left again: "+
 			"see why the registry does not say it, or remove spec.rollback.barriers", current.Version.Tag),
@@ -223,8 +224,8 @@ func listTags(releases []v1alpha1.VersionInfo) []string {
 // know which releases are forward-only.
 func marksCannotBeRead(in Input) bool { return in.MetadataOff && respectsMarks(&in.Rollout.Spec) }
 
-func noMarks() *Hold {
-	return &Hold{
+func noMarks() *verdict.Hold {
+	return &verdict.Hold{
 		Reason: v1alpha1.MetadataDisabledReason,
 		Message: "does not go back, because it cannot be known which releases are forward-only: " +
 			"enable the feature gate ReleaseMetadata, or remove spec.rollback.barriers",

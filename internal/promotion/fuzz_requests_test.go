@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // requests are the annotations by which users request something.
@@ -107,7 +108,7 @@ func checkAnswered(t *testing.T, in promotion.Input, d promotion.Decision) {
 		unblock: {v1alpha1.UnblockNotNeededReason}, retry: {v1alpha1.RetryNotNeededReason},
 	}
 	for key, reasons := range answers {
-		answered := slices.ContainsFunc(d.Answers, func(n promotion.Note) bool { return slices.Contains(reasons, n.Reason) && n.Message != "" })
+		answered := slices.ContainsFunc(d.Answers, func(n verdict.Note) bool { return slices.Contains(reasons, n.Reason) && n.Message != "" })
 		if slices.Contains(d.Consumed, key) && !done[key] && !answered {
 			t.Errorf("%s=%q is removed without effect or answer by %s %s", key, in.Rollout.Annotations[key], d.Action, d.Release.Tag)
 		}

@@ -14,6 +14,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -476,7 +477,7 @@ func (d *dice) upstream() promotion.Upstream {
 		u.Releases[0].Current = d.roll(4) < 3
 	}
 	if d.roll(8) == 7 {
-		u.Problem = &promotion.Problem{Message: "it is away"}
+		u.Problem = &verdict.Problem{Message: "it is away"}
 	}
 	return u
 }

@@ -10,34 +10,28 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// gateReasons are the reasons for which gates, schedules and Environments hold a
-// candidate.
-var gateReasons = append([]string{
-	v1alpha1.SomeGatesBlockingReason,
-	v1alpha1.NoAllowedVersionsReason,
-	v1alpha1.ScheduleClosedReason,
-	v1alpha1.InvalidScheduleReason,
-	v1alpha1.GateListFailedReason,
-	environmentsv1.AwaitingPromotionReason,
-}, upstreamReasons...)
-
 // HeldByGates reports whether a gate, a schedule or an Environment holds the candidate.
-func (v Verdict) HeldByGates() bool { return v.HeldBy(gateReasons...) }
+func (v Verdict) HeldByGates() bool { return v.heldFor(verdict.IsOfGates) }
 
 // HeldByUpstreams reports whether an environment before this one holds the candidate.
-func (v Verdict) HeldByUpstreams() bool { return v.HeldBy(upstreamReasons...) }
+func (v Verdict) HeldByUpstreams() bool { return v.heldFor(verdict.IsOfUpstreams) }
+
+func (v Verdict) heldFor(is func(reason string) bool) bool {
+	return slices.ContainsFunc(v.Holds, func(h verdict.Hold) bool { return is(h.Reason) })
+}
 
 // everyGatePasses checks that the RolloutGates of the Rollout could be read, and that
 // none is closed.
-func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {
+func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Gates.Problem != nil {
-		return &Hold{Reason: in.Gates.Problem.Reason, Message: in.Gates.Problem.Message}
+		return &verdict.Hold{Reason: in.Gates.Problem.Reason, Message: in.Gates.Problem.Message}
 	}
 	if closed := closedGates(in.Gates.Gates); len(closed) > 0 {
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.SomeGatesBlockingReason,
 			Message: "not passing: " + truncate.List(closed),
 		}
@@ -46,7 +40,7 @@ func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *Hold {
 }
 
 // everyGateAllows checks that every passing RolloutGate allows this release.
-func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
+func everyGateAllows(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	var others []string
 	for i := range in.Gates.Gates {
 		if gate := &in.Gates.Gates[i]; gate.IsPassing() && !allowsVersion(gate, release.Tag) {
@@ -56,12 +50,12 @@ func everyGateAllows(in Input, release v1alpha1.VersionInfo) *Hold {
 	if len(others) == 0 {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: truncate.Join(others, "; ")}
+	return &verdict.Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: truncate.Join(others, "; ")}
 }
 
 // everyScheduleValid checks that every schedule that selects the Rollout could be
 // evaluated.
-func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *Hold {
+func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	var invalid []string
 	for _, window := range in.Gates.Schedules {
 		if window.Problem != nil {
@@ -71,12 +65,12 @@ func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if len(invalid) == 0 {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.InvalidScheduleReason, Message: truncate.Join(invalid, "; ")}
+	return &verdict.Hold{Reason: v1alpha1.InvalidScheduleReason, Message: truncate.Join(invalid, "; ")}
 }
 
 // everyScheduleOpen checks that every schedule that could be evaluated is open now.
 // Nothing can be promoted before the last of the closed schedules opens.
-func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
+func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	var closed []string
 	var until time.Time
 	never := false
@@ -96,7 +90,7 @@ func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if never {
 		until = time.Time{}
 	}
-	return &Hold{Reason: v1alpha1.ScheduleClosedReason, Message: truncate.List(closed), Until: until}
+	return &verdict.Hold{Reason: v1alpha1.ScheduleClosedReason, Message: truncate.List(closed), Until: until}
 }
 
 // Blocking returns the names of the gates, schedules or Environments that hold a release

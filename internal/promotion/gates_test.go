@@ -9,19 +9,20 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestGatesHoldReleasesBack(t *testing.T) {
-	notAllowed := func(gate string) []promotion.Hold {
-		return []promotion.Hold{{Reason: v1alpha1.NoAllowedVersionsReason, Message: "RolloutGate " + gate + " does not allow 1.1.0"}}
+	notAllowed := func(gate string) []verdict.Hold {
+		return []verdict.Hold{{Reason: v1alpha1.NoAllowedVersionsReason, Message: "RolloutGate " + gate + " does not allow 1.1.0"}}
 	}
-	closed := func(names string) []promotion.Hold {
-		return []promotion.Hold{{Reason: v1alpha1.SomeGatesBlockingReason, Message: "not passing: " + names}}
+	closed := func(names string) []verdict.Hold {
+		return []verdict.Hold{{Reason: v1alpha1.SomeGatesBlockingReason, Message: "not passing: " + names}}
 	}
 	for name, test := range map[string]struct {
 		given *situation
-		want  []promotion.Hold
+		want  []verdict.Hold
 	}{
 		"without gates nothing holds":                       {given(upgrade()), nil},
 		"a passing gate without allowedVersions holds none": {given(upgrade()).gates(gate("qa")), nil},
@@ -43,7 +44,7 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 		},
 		"all that do not allow it are named": {
 			given(upgrade()).gates(gate("a").Allow("1.0.0"), gate("b"), gate("c").Allow()),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason:  v1alpha1.NoAllowedVersionsReason,
 				Message: "RolloutGate a does not allow 1.1.0; RolloutGate c does not allow 1.1.0",
 			}},
@@ -52,7 +53,7 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 			given(upgrade()).gates(gate("a").Allow("1.0.0"), gate("b").Closed()), append(closed("RolloutGate b"), notAllowed("a")...),
 		},
 		"gates that cannot be read hold everything": {
-			given(upgrade()).gatesUnreadable(), []promotion.Hold{{Reason: "Broken", Message: "it is broken"}},
+			given(upgrade()).gatesUnreadable(), []verdict.Hold{{Reason: "Broken", Message: "it is broken"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,15 +66,15 @@ func TestGatesHoldReleasesBack(t *testing.T) {
 
 func TestSchedulesHoldReleasesBack(t *testing.T) {
 	invalid := promotion.Window{
-		Schedule: "RolloutSchedule bad", Problem: &promotion.Problem{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"},
+		Schedule: "RolloutSchedule bad", Problem: &verdict.Problem{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"},
 	}
-	closed := func(until time.Time, message string) []promotion.Hold {
-		return []promotion.Hold{{Reason: v1alpha1.ScheduleClosedReason, Message: message, Until: until}}
+	closed := func(until time.Time, message string) []verdict.Hold {
+		return []verdict.Hold{{Reason: v1alpha1.ScheduleClosedReason, Message: message, Until: until}}
 	}
 	two := one.Add(time.Hour)
 	for name, test := range map[string]struct {
 		schedules []promotion.Window
-		want      []promotion.Hold
+		want      []verdict.Hold
 	}{
 		"an open one lets everything through":         {[]promotion.Window{openUntil(one, "days")}, nil},
 		"a closed one holds everything till it opens": {[]promotion.Window{closedUntil(one, "nights")}, closed(one, "RolloutSchedule nights is closed for now")},
@@ -91,12 +92,12 @@ func TestSchedulesHoldReleasesBack(t *testing.T) {
 		},
 		"what cannot be evaluated holds, and is reported before what is closed": {
 			[]promotion.Window{closedUntil(one, "a"), invalid},
-			append([]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"}},
+			append([]verdict.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid"}},
 				closed(one, "RolloutSchedule a is closed for now")...),
 		},
 		"all that cannot be evaluated are named": {
 			[]promotion.Window{invalid, openUntil(never, "days"), invalid},
-			[]promotion.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid; it is invalid"}},
+			[]verdict.Hold{{Reason: v1alpha1.InvalidScheduleReason, Message: "it is invalid; it is invalid"}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestHeldByGates(t *testing.T) {
 		v1alpha1.UnhealthyHealthChecksReason: false,
 		v1alpha1.FailedBeforeReason:          false,
 	} {
-		verdict := promotion.Verdict{Holds: []promotion.Hold{{Reason: reason}}}
+		verdict := promotion.Verdict{Holds: []verdict.Hold{{Reason: reason}}}
 		diff(t, want, verdict.HeldByGates())
 	}
 }

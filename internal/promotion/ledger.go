@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // grow returns the known releases after it has added what the policy offers and what the
 // registry reports. They are in the policy's order, oldest first. If there are more than
 // before, they are trimmed. After a move to another image, the list begins anew.
-func grow(in Input) ([]v1alpha1.VersionInfo, []Note) {
+func grow(in Input) ([]v1alpha1.VersionInfo, []verdict.Note) {
 	before := in.Rollout.Status.AvailableReleases
 	if in.Policy.Latest == nil || in.Policy.Blocking {
 		return allCompleted(in, before), nil
@@ -83,7 +84,7 @@ func scannedUpToLatest(p Policy) []string {
 
 // addLatest appends the release that the policy names. If its tag now points to other
 // content, all earlier facts about the tag are dropped.
-func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []Note) {
+func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []verdict.Note) {
 	i := index(ledger, latest.Tag)
 	switch {
 	case i < 0:
@@ -94,12 +95,12 @@ func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1
 		ledger[i].Digest, ledger[i].ForwardOnly = latest.Digest, nil // the mark may be about other content
 		return ledger, nil
 	}
-	note := Note{
+	note := verdict.Note{
 		Reason:  v1alpha1.TagMovedReason,
 		Message: fmt.Sprintf("tag %s was pushed again: it moved from %s to %s", latest.Tag, *ledger[i].Digest, *latest.Digest),
 	}
 	ledger[i] = latest
-	return ledger, []Note{note}
+	return ledger, []verdict.Note{note}
 }
 
 // sorted sorts the known releases by the policy's order, oldest first. Releases that the

@@ -9,13 +9,14 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestLedgerGrows(t *testing.T) {
 	type result struct {
 		Ledger []v1alpha1.VersionInfo
-		Notes  []promotion.Note
+		Notes  []verdict.Note
 	}
 	for name, test := range map[string]struct {
 		given *situation
@@ -90,7 +91,7 @@ func TestLedgerGrows(t *testing.T) {
 			given(rollout().Releases(release("1.0.0").Digest("sha256:aa").Created(eleven).Obj())).names(sha("1.0.0", "bb")),
 			result{
 				Ledger: []v1alpha1.VersionInfo{sha("1.0.0", "bb")},
-				Notes: []promotion.Note{{
+				Notes: []verdict.Note{{
 					Reason:  v1alpha1.TagMovedReason,
 					Message: "tag 1.0.0 was pushed again: it moved from sha256:aa to sha256:bb",
 				}},

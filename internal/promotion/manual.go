@@ -12,6 +12,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -56,16 +57,16 @@ func (d Decision) Backward(in Input) bool {
 
 // impossible explains why the release that a user requests cannot be promoted; nil if it
 // can.
-func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *Problem {
+func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *verdict.Problem {
 	pinned, forced := rollout.Pinned(), rollout.Forced()
 	switch {
 	case pinned != "" && !IsTag(pinned):
-		return &Problem{
+		return &verdict.Problem{
 			Reason:  v1alpha1.InvalidWantedVersionReason,
 			Message: "spec.wantedVersion " + quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
 		}
 	case pinned == "" && forced != "" && !(IsTag(forced) && contains(ledger, forced)):
-		return &Problem{
+		return &verdict.Problem{
 			Reason: v1alpha1.UnknownReleaseReason,
 			Message: fmt.Sprintf("%s names %s, which is no known release: correct or remove it, or set spec.wantedVersion",
 				v1alpha1.ForceDeployAnnotation, quote(forced)),
@@ -216,7 +217,7 @@ func usedTheForce(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
 func (d *Decision) answerUnblock(in Input) {
 	switch value, asked := in.Rollout.Annotations[v1alpha1.UnblockFailedAnnotation]; {
 	case asked && value != "true":
-		d.Declined = &Problem{
+		d.Declined = &verdict.Problem{
 			Reason:  v1alpha1.InvalidRequestReason,
 			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, quote(value)),
 		}
@@ -275,7 +276,7 @@ func (d *Decision) answerBypass(in Input) {
 			d.decline(ended.Reason, ended.Message)
 		}
 	case Bypassed(in, d.Candidates) == "" && d.Declined == nil:
-		d.Declined = &Problem{
+		d.Declined = &verdict.Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
 				v1alpha1.BypassGatesAnnotation, quote(asked)),
@@ -285,13 +286,13 @@ func (d *Decision) answerBypass(in Input) {
 
 // endedBypass says why a request to go past an Environment ends without an effect; nil if the
 // release goes as soon as nothing else holds it.
-func (d *Decision) endedBypass(in Input, asked string) *Problem {
+func (d *Decision) endedBypass(in Input, asked string) *verdict.Problem {
 	switch candidate := verdictOf(*d, asked); {
 	case d.Action.Promotes():
-		return &Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
+		return &verdict.Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
 			"%s names %s, and %s was promoted first: annotate it again to let it go now", v1alpha1.BypassGatesAnnotation, quote(asked), d.Release.Tag)}
 	case candidate == nil:
-		return &Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
+		return &verdict.Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
 			"%s names %s, which is no candidate: annotate it again when it is one", v1alpha1.BypassGatesAnnotation, quote(asked))}
 	default:
 		return refusedBypass(in, candidate.Release)
@@ -327,7 +328,7 @@ func (d *Decision) consume(in Input, keys ...string) {
 
 // decline answers a request that ends without an effect.
 func (d *Decision) decline(reason, message string) {
-	d.Answers = append(d.Answers, Note{Reason: reason, Message: message})
+	d.Answers = append(d.Answers, verdict.Note{Reason: reason, Message: message})
 }
 
 func has(rollout *v1alpha1.Rollout, annotation string) bool {

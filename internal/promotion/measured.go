@@ -11,13 +11,14 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // everyCheckMeasurable holds automatic promotions while a selected HealthCheck cannot be
 // measured as it is: that must be seen before the release that needs it. A HealthCheck
 // that is not enforced holds nothing.
-func everyCheckMeasurable(in Input, _ v1alpha1.VersionInfo) *Hold {
+func everyCheckMeasurable(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	var problems []string
 	for i := range in.Health.Checks {
 		check := &in.Health.Checks[i]
@@ -28,7 +29,7 @@ func everyCheckMeasurable(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.HealthCheckInvalidReason, Message: truncate.Join(problems, "; ")}
+	return &verdict.Hold{Reason: v1alpha1.HealthCheckInvalidReason, Message: truncate.Join(problems, "; ")}
 }
 
 // problemOf returns why a check cannot prove any release; empty if it can, or if it need
@@ -130,7 +131,7 @@ func (p Proofs) fresh(now time.Time) (Proofs, time.Time) {
 		case now.After(stale):
 			p[i].State = Undecided
 		default:
-			next = earlier(next, stale.Add(time.Nanosecond))
+			next = verdict.Earlier(next, stale.Add(time.Nanosecond))
 		}
 	}
 	return p, next

@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -83,12 +84,12 @@ func TestStatusAboutAnotherReleaseProvesNothing(t *testing.T) {
 
 func TestCheckThatCannotBeMeasuredHoldsPromotions(t *testing.T) {
 	const problem = "spec.prometheus.condition: undeclared reference to 'valu'"
-	hold := []promotion.Hold{{
+	hold := []verdict.Hold{{
 		Reason: v1alpha1.HealthCheckInvalidReason, Message: "HealthCheck shop-prod/errors cannot be measured: " + problem,
 	}}
 	for name, test := range map[string]struct {
 		check *fixture.HealthCheckBuilder
-		want  []promotion.Hold
+		want  []verdict.Hold
 	}{
 		"always":                     {rate("errors").Healthy().Problem(problem), hold},
 		"not if it is not enforced":  {rate("errors").Healthy().Problem(problem).Enforced(false), nil},
@@ -101,7 +102,7 @@ func TestCheckThatCannotBeMeasuredHoldsPromotions(t *testing.T) {
 		})
 	}
 	slow := promotion.Decide(given(upgrade().DeployTimeout(time.Minute)).checks(rate("errors").Healthy()).in()).Candidates
-	diff(t, []promotion.Hold{{
+	diff(t, []verdict.Hold{{
 		Reason: v1alpha1.HealthCheckInvalidReason,
 		Message: "HealthCheck shop-prod/errors cannot prove a release in time: it is Healthy 1m after a release was applied at the earliest, " +
 			"and deployTimeout is 1m: use a longer deployTimeout, or a shorter delay or interval",

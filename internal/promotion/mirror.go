@@ -5,16 +5,10 @@ package promotion
 import (
 	"slices"
 
-	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
-
-// mirrored are the reasons of holds that no other client of this API knows. A dashboard that
-// looks at gates would show such a release as one that may go.
-var mirrored = append([]string{
-	v1alpha1.FailedBeforeReason, v1alpha1.QuarantinedReason, v1alpha1.QuarantineListFailedReason, environmentsv1.AwaitingPromotionReason,
-}, upstreamReasons...)
 
 // mostMirrored is how many versions the mirror gate lets through: the newest ones.
 const mostMirrored = 100
@@ -28,17 +22,19 @@ func MirrorName(rollout *v1alpha1.Rollout) string {
 // clients cannot see that know only gates, newest first. It is nil if there are no such holds:
 // then no gate is needed.
 func Mirrored(candidates []Verdict) []string {
-	if !slices.ContainsFunc(candidates, func(v Verdict) bool { return v.HeldBy(mirrored...) }) {
+	if !slices.ContainsFunc(candidates, hidden) {
 		return nil
 	}
 	free := []string{}
 	for _, candidate := range candidates {
-		if !candidate.HeldBy(mirrored...) && len(free) < mostMirrored {
+		if !hidden(candidate) && len(free) < mostMirrored {
 			free = append(free, candidate.Release.Tag)
 		}
 	}
 	return free
 }
+
+func hidden(v Verdict) bool { return v.heldFor(verdict.IsUnknownToOthers) }
 
 // mirror returns the gate as the status shows it.
 func mirror(rollout *v1alpha1.Rollout, free []string) *v1alpha1.RolloutGate {

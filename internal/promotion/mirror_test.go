@@ -9,13 +9,14 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func TestHoldsThatOnlyThisControllerKnowsAreMirrored(t *testing.T) {
 	heldBy := func(tag string, reasons ...string) promotion.Verdict {
 		v := promotion.Verdict{Release: v1alpha1.VersionInfo{Tag: tag}}
 		for _, reason := range reasons {
-			v.Holds = append(v.Holds, promotion.Hold{Reason: reason})
+			v.Holds = append(v.Holds, verdict.Hold{Reason: reason})
 		}
 		return v
 	}

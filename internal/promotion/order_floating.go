@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Floating returns the tag of an order that admits only this one, such as latest. There
@@ -23,12 +24,12 @@ func (o Order) Floating() (tag string, floating bool) {
 
 // FloatingTag describes that a policy admits a single tag; nil if it does not. Nothing is
 // held for this: users decide by which tags they release.
-func FloatingTag(p Policy) *Problem {
+func FloatingTag(p Policy) *verdict.Problem {
 	tag, floating := p.Order.Floating()
 	if !floating {
 		return nil
 	}
-	return &Problem{Reason: v1alpha1.FloatingTagReason, Message: fmt.Sprintf(
+	return &verdict.Problem{Reason: v1alpha1.FloatingTagReason, Message: fmt.Sprintf(
 		"ImagePolicy %s admits a single tag, %s: what is pushed to it next goes out without a decision, and no gate or schedule can hold it; "+
 			"push each release under a tag of its own, and admit these tags", p.Name, tag)}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func TestOrderFloats(t *testing.T) {
@@ -42,10 +43,10 @@ func TestFloatingTagSaysWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	diff(t, &promotion.Problem{
+	diff(t, &verdict.Problem{
 		Reason: v1alpha1.FloatingTagReason,
 		Message: "ImagePolicy shop admits a single tag, latest: what is pushed to it next goes out without a decision, and no gate or schedule can hold it; " +
 			"push each release under a tag of its own, and admit these tags",
 	}, promotion.FloatingTag(promotion.Policy{Name: "shop", Order: order}))
-	diff(t, (*promotion.Problem)(nil), promotion.FloatingTag(promotion.Policy{Name: "shop"}))
+	diff(t, (*verdict.Problem)(nil), promotion.FloatingTag(promotion.Policy{Name: "shop"}))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -100,9 +101,9 @@ func (in Input) adoptable() string {
 }
 
 // historyOutdated says that the history is older than the targets, and what a user can do.
-func (in Input) historyOutdated() *Problem {
+func (in Input) historyOutdated() *verdict.Problem {
 	newest, current := in.Targets.Newest(), in.Rollout.Current()
-	return &Problem{
+	return &verdict.Problem{
 		Reason: v1alpha1.HistoryOutdatedReason,
 		Message: fmt.Sprintf("the history ends with %s, but promotion #%d has written %s, and the targets carry %s: "+
 			"an old status was restored, so nothing is written; %s",
@@ -137,11 +138,11 @@ func (in Input) waysOut() string {
 
 // historyUpToDate checks that no newer promotion than those of the history has written the
 // targets.
-func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *Hold {
+func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if !in.isOutdated() {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}
+	return &verdict.Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}
 }
 
 // answerAdopt answers a request to adopt what the targets carry. While the history is
@@ -150,7 +151,7 @@ func (d *Decision) answerAdopt(in Input) {
 	switch value, asked := in.Rollout.Annotations[v1alpha1.AdoptAnnotation]; {
 	case !asked:
 	case value != "true" && d.Declined == nil:
-		d.Declined = &Problem{
+		d.Declined = &verdict.Problem{
 			Reason:  v1alpha1.InvalidRequestReason,
 			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.AdoptAnnotation, quote(value)),
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -90,7 +91,7 @@ func TestOutdatedHistoryPromotesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := promotion.Decide(test.given.in())
 			diff(t, outcome{Action: promotion.Nothing}, outcomeOf(d))
-			diff(t, &promotion.Problem{Reason: v1alpha1.HistoryOutdatedReason, Message: test.want}, d.Problem)
+			diff(t, &verdict.Problem{Reason: v1alpha1.HistoryOutdatedReason, Message: test.want}, d.Problem)
 			for _, verdict := range d.Candidates {
 				diff(t, v1alpha1.HistoryOutdatedReason, verdict.Holds[0].Reason)
 			}
@@ -156,7 +157,7 @@ func TestOutdatedHistoryGoesOn(t *testing.T) {
 			in := test.given.in()
 			d := promotion.Decide(in)
 			diff(t, test.want, outcomeOf(d))
-			diff(t, (*promotion.Problem)(nil), d.Problem)
+			diff(t, (*verdict.Problem)(nil), d.Problem)
 			diff(t, test.consumed, d.Consumed)
 			diff(t, 0, len(d.Answers))
 			history, err := promotion.Record(in, d)
@@ -193,14 +194,14 @@ func TestAdoptionThatIsNotNeededIsAnswered(t *testing.T) {
 	upToDate := func(current *fixture.EntryBuilder) *situation {
 		return given(rollout().Annotate(adopt, "true").Ledger("1.0.0").History(current.ID(2))).targets(writtenBy(2, applied("apps")))
 	}
-	unneeded := []promotion.Note{{
+	unneeded := []verdict.Note{{
 		Reason: v1alpha1.AdoptNotNeededReason, Message: "there is nothing to adopt: the history is not older than the targets",
 	}}
 	interrupted := upToDate(entry("1.0.0").Deploying())
 	interrupted.input.Rollout.Status.History[0].Grounds = v1alpha1.GroundsAdopted
 	for name, test := range map[string]struct {
 		given *situation
-		want  []promotion.Note
+		want  []verdict.Note
 	}{
 		"nothing is outdated": {upToDate(entry("1.0.0").Succeeded()), unneeded},
 		"nothing is there":    {given(rollout().Annotate(adopt, "true")), unneeded},
@@ -213,7 +214,7 @@ func TestAdoptionThatIsNotNeededIsAnswered(t *testing.T) {
 		})
 	}
 	d := promotion.Decide(given(rollout().Annotate(adopt, "yes").Ledger("1.0.0").History(entry("1.0.0").Succeeded())).in())
-	diff(t, &promotion.Problem{
+	diff(t, &verdict.Problem{
 		Reason: v1alpha1.InvalidRequestReason, Message: `rollout.kuberik.com/adopt must be "true", not "yes"`,
 	}, d.Declined)
 	diff(t, []string(nil), d.Consumed)

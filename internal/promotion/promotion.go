@@ -13,6 +13,10 @@
 // is newer than the current one. A hold is a reason that keeps a candidate from being
 // promoted.
 //
+// Below it are packages that know only what they are given:
+//
+//	verdict           why a release is held, what could not be read, what is worth a report
+//
 // The files, in the order in which to read them:
 //
 //	promotion.go      Input, Decision and Decide: start here
@@ -78,6 +82,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Input is everything that a decision depends on.
@@ -129,7 +134,7 @@ type Policy struct {
 	// none are missing.
 	Partial string
 	// Problem is set if the policy could not be read or used, or reports a problem.
-	Problem *Problem
+	Problem *verdict.Problem
 	// Blocking is true if nothing may be promoted because of Problem.
 	Blocking bool
 }
@@ -147,7 +152,7 @@ type Gates struct {
 	// Schedules that select the Rollout, sorted by name.
 	Schedules []Window
 	// Problem is set if any of them could not be read or evaluated.
-	Problem *Problem
+	Problem *verdict.Problem
 }
 
 // Window is the state of a schedule that selects the Rollout, at Input.Now.
@@ -161,7 +166,7 @@ type Window struct {
 	// Until is when Open changes; zero means never.
 	Until time.Time
 	// Problem is set if the schedule could not be evaluated.
-	Problem *Problem
+	Problem *verdict.Problem
 }
 
 // Health contains the selected HealthChecks.
@@ -175,15 +180,7 @@ type Health struct {
 	// the releases. The key is "namespace/name".
 	Shared map[string]bool
 	// Problem is set if the HealthChecks could not be selected or read.
-	Problem *Problem
-}
-
-// Problem describes what could not be read or evaluated, and what to do about it.
-type Problem struct {
-	// Reason is one of the v1alpha1 reasons.
-	Reason string
-	// Message for users.
-	Message string
+	Problem *verdict.Problem
 }
 
 // Action is the action that a Decision requests.
@@ -228,7 +225,7 @@ type Decision struct {
 	// before their result counts for the current promotion.
 	Resets []int
 	// Notes are facts that are worth an event and that no condition shows.
-	Notes []Note
+	Notes []verdict.Note
 	// RecheckAt is when time alone can change the decision; zero means never.
 	RecheckAt time.Time
 }
@@ -260,7 +257,7 @@ type Outcome struct {
 	// Failed lists the HealthChecks that failed the bake.
 	Failed []v1alpha1.FailedHealthCheck
 	// Recovery is set if the promoted release cannot fail. It explains why.
-	Recovery *Note
+	Recovery *verdict.Note
 	// Cause of a failure.
 	Cause v1alpha1.FailureCause
 	// Back is set if the promotion is an automatic rollback.
@@ -286,15 +283,15 @@ type Releases struct {
 type Requests struct {
 	// Problem prevents a user's request or the whole Rollout from being carried out; nil if
 	// there is none.
-	Problem *Problem
+	Problem *verdict.Problem
 	// Consumed are the annotations of the Rollout that are used up or answered. They are
 	// removed once the decision is recorded.
 	Consumed []string
 	// Answers report those of the consumed requests that had no effect.
-	Answers []Note
+	Answers []verdict.Note
 	// Declined explains why a request that stays on the Rollout has no effect; nil if there
 	// is none.
-	Declined *Problem
+	Declined *verdict.Problem
 }
 
 func (o Outcome) hasLifted(hold v1alpha1.LiftedHold) bool { return slices.Contains(o.Lifted, hold) }
@@ -305,14 +302,6 @@ func (o Outcome) usesUpWords() bool {
 	return o.Grounds != v1alpha1.GroundsAdopted && o.Grounds != v1alpha1.GroundsMoved
 }
 
-// Note is a fact that is worth reporting once.
-type Note struct {
-	// Reason is one of the v1alpha1 reasons.
-	Reason string
-	// Message for users.
-	Message string
-}
-
 // Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
 	in = in.settled().indexed()
@@ -320,7 +309,7 @@ func Decide(in Input) Decision {
 	d := Decision{Notes: notes}
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
 	if hold := recalled(in, ledger); d.Problem == nil && hold != nil {
-		d.Problem = &Problem{Reason: hold.Reason, Message: hold.Message}
+		d.Problem = &verdict.Problem{Reason: hold.Reason, Message: hold.Message}
 		d.lookAt(hold.Until)
 	}
 	d.Candidates = judge(in, ledger)
@@ -403,10 +392,10 @@ func lifted(in Input, candidates []Verdict, release v1alpha1.VersionInfo) []v1al
 // supersedeBelow holds the eligible candidates below index i, because the one at i is
 // promoted instead.
 func (d *Decision) supersedeBelow(i int) {
-	reason := Hold{Reason: v1alpha1.SupersededReason, Message: d.Candidates[i].Release.Tag + " is newer and eligible"}
+	reason := verdict.Hold{Reason: v1alpha1.SupersededReason, Message: d.Candidates[i].Release.Tag + " is newer and eligible"}
 	for j := i + 1; j < len(d.Candidates); j++ {
 		if d.Candidates[j].Eligible() {
-			d.Candidates[j].Holds = []Hold{reason}
+			d.Candidates[j].Holds = []verdict.Hold{reason}
 		}
 	}
 }
@@ -427,7 +416,7 @@ func (d *Decision) promote(in Input, release v1alpha1.VersionInfo, grounds v1alp
 func (d *Decision) recheck(in Input) {
 	for _, candidate := range d.Candidates {
 		for _, hold := range candidate.Holds {
-			d.lookAt(hold.next())
+			d.lookAt(hold.Next())
 		}
 	}
 	for _, target := range in.Targets.All {
@@ -439,4 +428,4 @@ func (d *Decision) recheck(in Input) {
 }
 
 // lookAt moves RecheckAt forward to t if that is earlier.
-func (d *Decision) lookAt(t time.Time) { d.RecheckAt = earlier(d.RecheckAt, t) }
+func (d *Decision) lookAt(t time.Time) { d.RecheckAt = verdict.Earlier(d.RecheckAt, t) }

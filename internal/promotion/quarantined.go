@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -17,7 +18,7 @@ type Quarantines struct {
 	// All of them, sorted by kind and name.
 	All []Quarantine
 	// Problem is set if they could not be read.
-	Problem *Problem
+	Problem *verdict.Problem
 
 	holding holding
 }
@@ -73,30 +74,30 @@ func QuarantinesOn(in Input, release v1alpha1.VersionInfo) []Quarantine {
 
 // notQuarantined checks that no quarantine that the Rollout obeys holds the release. While
 // quarantines cannot be read, nobody knows.
-func notQuarantined(in Input, release v1alpha1.VersionInfo) *Hold {
+func notQuarantined(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	if !in.Rollout.Spec.Quarantine.Obeys() {
 		return nil
 	}
 	if problem := in.Quarantines.Problem; problem != nil {
-		return &Hold{Reason: problem.Reason, Message: problem.Message}
+		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
 	}
 	return in.heldInQuarantine(release, ofFailures, ofUser)
 }
 
 // notRecalled checks that no quarantine holds the release even for users. A Rollout that
 // does not obey quarantines obeys these.
-func notRecalled(in Input, release v1alpha1.VersionInfo) *Hold {
+func notRecalled(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	return in.heldInQuarantine(release, recall)
 }
 
 // heldInQuarantine returns the hold of the quarantines that count. It ends with the last
 // of them, and so it names that one.
-func (in Input) heldInQuarantine(release v1alpha1.VersionInfo, counts ...strength) *Hold {
+func (in Input) heldInQuarantine(release v1alpha1.VersionInfo, counts ...strength) *verdict.Hold {
 	q := in.holding().about(in, release, counts...)
 	if q == nil {
 		return nil
 	}
-	return &Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(release), Until: q.until()}
+	return &verdict.Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(release), Until: q.until()}
 }
 
 // longestReason is how many characters of the reason of a quarantine a message contains.
@@ -121,7 +122,7 @@ func (q *Quarantine) message(release v1alpha1.VersionInfo) string {
 }
 
 // recalled explains why a version that a user has pinned is not promoted; nil if it is.
-func recalled(in Input, ledger []v1alpha1.VersionInfo) *Hold {
+func recalled(in Input, ledger []v1alpha1.VersionInfo) *verdict.Hold {
 	wanted := in.Rollout.Pinned()
 	if wanted == "" || in.runsTag(wanted) {
 		return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -48,8 +49,8 @@ func withCandidate() *fixture.RolloutBuilder {
 
 func TestQuarantineHoldsTheRelease(t *testing.T) {
 	const pin = "; pin it to try it all the same, or set spec.lifted of the quarantine"
-	held := func(message string, until time.Time) []promotion.Hold {
-		return []promotion.Hold{{Reason: v1alpha1.QuarantinedReason, Message: message, Until: until}}
+	held := func(message string, until time.Time) []verdict.Hold {
+		return []verdict.Hold{{Reason: v1alpha1.QuarantinedReason, Message: message, Until: until}}
 	}
 	byTag := promotion.Quarantine{Name: "ClusterReleaseQuarantine recall", Spec: v1alpha1.ReleaseQuarantineSpec{
 		Image: image, Tags: []string{"1.2.0"}, Reason: "leaks memory",
@@ -59,7 +60,7 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 	disobeying.Spec.Quarantine = &v1alpha1.RolloutQuarantine{Obey: &obey}
 	for name, test := range map[string]struct {
 		given *situation
-		want  []promotion.Hold
+		want  []verdict.Hold
 	}{
 		"until its time is over": {
 			given(withCandidate()).quarantined(failedElsewhere("sha256:bad")),
@@ -99,10 +100,10 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 		"while quarantines cannot be read": {
 			func() *situation {
 				s := given(withCandidate())
-				s.input.Quarantines.Problem = &promotion.Problem{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}
+				s.input.Quarantines.Problem = &verdict.Problem{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}
 				return s
 			}(),
-			[]promotion.Hold{{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}},
+			[]verdict.Hold{{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}},
 		},
 		"not on a Rollout that does not obey": {
 			func() *situation {
@@ -139,7 +140,7 @@ func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 
 	d := promotion.Decide(pinned().quarantined(failedElsewhere("sha256:bad", byUser, recall)).in())
 	diff(t, promotion.Nothing, d.Action)
-	diff(t, &promotion.Problem{
+	diff(t, &verdict.Problem{
 		Reason:  v1alpha1.QuarantinedReason,
 		Message: "1.2.0 is in quarantine by ReleaseQuarantine bad; to end that, set its spec.lifted",
 	}, d.Problem)
@@ -155,7 +156,7 @@ func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 
 	runs := given(rollout().Releases(release("1.2.0").Digest("sha256:bad").Obj()).Pin("1.2.0").History(entry("1.2.0").Succeeded())).
 		quarantined(failedElsewhere("sha256:bad", byUser, recall))
-	diff(t, (*promotion.Problem)(nil), promotion.Decide(runs.in()).Problem)
+	diff(t, (*verdict.Problem)(nil), promotion.Decide(runs.in()).Problem)
 }
 
 // A force of what was recalled must not wait for the end of the recall.
@@ -163,8 +164,8 @@ func TestForceOfWhatWasRecalledEnds(t *testing.T) {
 	forced := given(withCandidate().Annotate(v1alpha1.ForceDeployAnnotation, "1.2.0")).said("try it").quarantined(failedElsewhere("sha256:bad", byUser, recall))
 	d := promotion.Decide(forced.in())
 	diff(t, promotion.Nothing, d.Action)
-	diff(t, (*promotion.Problem)(nil), d.Problem)
-	diff(t, []promotion.Note{{
+	diff(t, (*verdict.Problem)(nil), d.Problem)
+	diff(t, []verdict.Note{{
 		Reason:  v1alpha1.QuarantinedReason,
 		Message: "rollout.kuberik.com/force-deploy has no effect: 1.2.0 is in quarantine by ReleaseQuarantine bad; to end that, set its spec.lifted",
 	}}, d.Answers)
@@ -203,7 +204,7 @@ func TestUnblockWaitsForAReleaseInQuarantine(t *testing.T) {
 		gates(gate("night").Closed()).quarantined(failedElsewhere("sha256:bad"))
 	d := promotion.Decide(s.in())
 	diff(t, []string(nil), d.Consumed)
-	diff(t, []promotion.Note(nil), d.Answers)
+	diff(t, []verdict.Note(nil), d.Answers)
 
 	d = promotion.Decide(s.gates().in())
 	diff(t, "1.2.0", d.Release.Tag)

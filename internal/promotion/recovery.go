@@ -4,12 +4,13 @@ package promotion
 
 import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // recovery explains why the promotion of this decision cannot fail; nil if it can. The
 // release that it replaces is already broken. If this way out were reported as a failure,
 // that would only block the next one.
-func recovery(in Input, d *Decision) *Note {
+func recovery(in Input, d *Decision) *verdict.Note {
 	previous := in.Rollout.Current()
 	why := v1alpha1.Recovery("")
 	switch {
@@ -22,7 +23,7 @@ func recovery(in Input, d *Decision) *Note {
 	if why == "" {
 		return nil
 	}
-	return &Note{Reason: string(why), Message: recoveryMessage(why, d.Release.Tag, previous)}
+	return &verdict.Note{Reason: string(why), Message: recoveryMessage(why, d.Release.Tag, previous)}
 }
 
 // needsRecovery reports whether what replaces the promotion is the way out of a failure.

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -24,7 +25,7 @@ type Rollback struct {
 	// Hold is why a failed promotion is not answered by a rollback, at least not yet. For a
 	// rollback that is current, it says what was done. It has no Reason if there is nothing
 	// to say.
-	Hold
+	verdict.Hold
 	// Done is true if the current promotion is a rollback.
 	Done bool
 }
@@ -54,7 +55,7 @@ type attempt struct {
 // rollbackChecks is the complete policy of rollbacks, in the order in which the reasons
 // are reported. Everything else, such as gates and Environments, is not asked: to go back
 // lowers the risk.
-var rollbackChecks = []func(attempt) *Hold{
+var rollbackChecks = []func(attempt) *verdict.Hold{
 	failureIsAnswered, somethingIsProven, notBelowFloor, nothingForwardOnly,
 	versionLeftToTheController, delayIsOver, schedulesLetGoBack,
 }
@@ -90,7 +91,7 @@ func newAttempt(in Input, ledger []v1alpha1.VersionInfo) attempt {
 }
 
 // hold returns the first reason against going back; nil if there is none.
-func (a attempt) hold() *Hold {
+func (a attempt) hold() *verdict.Hold {
 	for _, check := range rollbackChecks {
 		if hold := check(a); hold != nil {
 			return hold
@@ -134,18 +135,18 @@ func nameOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 
 // failureIsAnswered checks that the failure was marked when it was recorded. So a
 // spec.rollback that is added later does not undo what runs already.
-func failureIsAnswered(a attempt) *Hold {
+func failureIsAnswered(a attempt) *verdict.Hold {
 	const decide = "pin a version, or annotate the Rollout with retry or unblock-failed"
 	switch cause := causeOf(a.failed); {
 	case a.failed.RollbackDue != nil:
 		return nil
 	case !a.Rollout.Spec.Rollback.Answers(cause):
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.CauseNotSelectedReason,
 			Message: fmt.Sprintf("%s failed by %s, which spec.rollback.causes does not name: %s", a.failed.Version.Tag, cause, decide),
 		}
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason: v1alpha1.RollbackNotDueReason,
 		Message: fmt.Sprintf("%s failed before spec.rollback was set like this, or another client has written its entry: %s",
 			a.failed.Version.Tag, decide),
@@ -153,18 +154,18 @@ func failureIsAnswered(a attempt) *Hold {
 }
 
 // somethingIsProven checks that another release has succeeded here.
-func somethingIsProven(a attempt) *Hold {
+func somethingIsProven(a attempt) *verdict.Hold {
 	if a.to != nil {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.NoProvenReleaseReason,
 		Message: fmt.Sprintf("no release other than %s has succeeded here and is still known to be the same: pin one with spec.wantedVersion", a.failed.Version.Tag),
 	}
 }
 
 // notBelowFloor checks that the release is not older than spec.rollback.notBelow.
-func notBelowFloor(a attempt) *Hold {
+func notBelowFloor(a attempt) *verdict.Hold {
 	floor, tag := a.Rollout.Spec.Rollback.NotBelow, a.to.Version.Tag
 	if floor == "" || floor == tag {
 		return nil
@@ -177,7 +178,7 @@ func notBelowFloor(a attempt) *Hold {
 	if !ok {
 		how = "cannot be compared with"
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason: v1alpha1.BelowRollbackFloorReason,
 		Message: fmt.Sprintf("%s succeeded last, and %s %s, which spec.rollback.notBelow names: deploy a fix, or pin a version",
 			tag, how, floor),
@@ -186,15 +187,15 @@ func notBelowFloor(a attempt) *Hold {
 
 // versionLeftToTheController checks that no user has chosen a version. A pin is a state
 // that a user wants, whatever version it names.
-func versionLeftToTheController(a attempt) *Hold {
+func versionLeftToTheController(a attempt) *verdict.Hold {
 	switch {
 	case a.Rollout.Pinned() != "":
-		return &Hold{
+		return &verdict.Hold{
 			Reason:  v1alpha1.PinnedReason,
 			Message: fmt.Sprintf("spec.wantedVersion pins %s: remove it to go back to %s", quote(a.Rollout.Pinned()), a.to.Version.Tag),
 		}
 	case a.Rollout.Forced() != "":
-		return &Hold{
+		return &verdict.Hold{
 			Reason: v1alpha1.ForcedReason,
 			Message: fmt.Sprintf("%s asks for %s: remove it to go back to %s",
 				v1alpha1.ForceDeployAnnotation, quote(a.Rollout.Forced()), a.to.Version.Tag),
@@ -205,12 +206,12 @@ func versionLeftToTheController(a attempt) *Hold {
 
 // delayIsOver checks that users had the time to do something else. Without a delay it is
 // over at once, although both times are rounded up to the next second.
-func delayIsOver(a attempt) *Hold {
+func delayIsOver(a attempt) *verdict.Hold {
 	due, end := a.failed.RollbackDue.Time, a.failed.BakeEndTime
 	if atOnce := end != nil && !due.After(end.Time); atOnce || !a.Now.Before(due) {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason:  v1alpha1.RollbackDelayedReason,
 		Message: fmt.Sprintf("goes back to %s at %s, unless a user retries or pins a version before", a.to.Version.Tag, clock(due)),
 		Until:   due,
@@ -218,7 +219,7 @@ func delayIsOver(a attempt) *Hold {
 }
 
 // schedulesLetGoBack checks that all schedules are open, if the Rollout asks for that.
-func schedulesLetGoBack(a attempt) *Hold {
+func schedulesLetGoBack(a attempt) *verdict.Hold {
 	if a.Rollout.Spec.Rollback.Schedules != v1alpha1.RollbackSchedulesObey {
 		return nil
 	}
@@ -259,7 +260,7 @@ func standing(in Input, d *Decision) Rollback {
 		if hold := a.hold(); hold != nil {
 			return Rollback{Hold: *hold}
 		}
-		return Rollback{Hold: Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}
+		return Rollback{Hold: verdict.Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}
 	case marksCannotBeRead(in):
 		return Rollback{Hold: *noMarks()}
 	case respectsMarks(&in.Rollout.Spec) && current != nil && current.State() != v1alpha1.BakeFailed:
@@ -270,7 +271,7 @@ func standing(in Input, d *Decision) Rollback {
 
 // ofRollback returns what is said of a rollback that is current.
 func (d *Decision) ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry) Rollback {
-	back := Rollback{Done: true, Hold: Hold{Reason: v1alpha1.AutomaticRollbackReason, Message: current.Version.Tag}}
+	back := Rollback{Done: true, Hold: verdict.Hold{Reason: v1alpha1.AutomaticRollbackReason, Message: current.Version.Tag}}
 	if current.Message != nil {
 		back.Message += ", " + *current.Message
 	}

@@ -6,11 +6,12 @@ import (
 	"fmt"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // withinRollbackLimit checks that not too many promotions have failed one after another.
 // Something other than the releases may be broken then, and each try costs an outage.
-func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *Hold {
+func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if !in.Rollout.Spec.RollsBack() {
 		return nil
 	}
@@ -18,7 +19,7 @@ func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *Hold {
 	if failures < most {
 		return nil
 	}
-	return &Hold{
+	return &verdict.Hold{
 		Reason: v1alpha1.RollbackLimitReason,
 		Message: fmt.Sprintf("%s failed in a row, and spec.rollback.maxConsecutive is %d; to go on, pin a version, or annotate the Rollout with unblock-failed",
 			Count(failures, "promotion"), most),

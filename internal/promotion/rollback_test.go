@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -171,27 +172,27 @@ func TestRollbackStopsAtAForwardOnlyRelease(t *testing.T) {
 	for name, test := range map[string]struct {
 		given  *situation
 		action promotion.Action
-		want   promotion.Hold
+		want   verdict.Hold
 	}{
-		"not past one that was skipped": {skipping(yes, no, no), promotion.Nothing, promotion.Hold{
+		"not past one that was skipped": {skipping(yes, no, no), promotion.Nothing, verdict.Hold{
 			Reason:  v1alpha1.RollbackBarrierReason,
 			Message: "1.1.0 succeeded last, and to go back to it would cross 1.1.7, marked as forward-only: deploy a fix, or pin a version",
 		}},
-		"not past the one that failed": {skipping(no, nil, yes), promotion.Nothing, promotion.Hold{
+		"not past the one that failed": {skipping(no, nil, yes), promotion.Nothing, verdict.Hold{
 			Reason:  v1alpha1.RollbackBarrierReason,
 			Message: "1.1.0 succeeded last, and to go back to it would cross 1.2.0, marked as forward-only: deploy a fix, or pin a version",
 		}},
-		"past newer ones, and past those that are not marked": {skipping(no, no, no), promotion.Promote, promotion.Hold{
+		"past newer ones, and past those that are not marked": {skipping(no, no, no), promotion.Promote, verdict.Hold{
 			Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to 1.1.0",
 		}},
-		"not while that is not known": {skipping(nil, nil, no), promotion.Nothing, promotion.Hold{
+		"not while that is not known": {skipping(nil, nil, no), promotion.Nothing, verdict.Hold{
 			Reason: v1alpha1.RollbackDelayedReason, Until: noon.Add(time.Minute),
 			Message: "goes back to 1.1.0 unless that crosses a forward-only release: it is not known whether 1.1.9, 1.1.7 can be left again, and the registry is asked",
 		}},
-		"which is said after a minute": {skipping(nil, nil, no).at(noon.Add(time.Minute)), promotion.Nothing, promotion.Hold{
+		"which is said after a minute": {skipping(nil, nil, no).at(noon.Add(time.Minute)), promotion.Nothing, verdict.Hold{
 			Reason: v1alpha1.RollbackBarrierUnknownReason, Message: would,
 		}},
-		"not if metadata is not read": {off(skipping(nil, nil, nil)), promotion.Nothing, promotion.Hold{
+		"not if metadata is not read": {off(skipping(nil, nil, nil)), promotion.Nothing, verdict.Hold{
 			Reason: v1alpha1.MetadataDisabledReason,
 			Message: "does not go back, because it cannot be known which releases are forward-only: " +
 				"enable the feature gate ReleaseMetadata, or remove spec.rollback.barriers",
@@ -217,7 +218,7 @@ func TestUnknownMarkIsSaidBeforeAFailure(t *testing.T) {
 		current.ForwardOnly = known
 		return given(rollout().Releases(current).RollsBack(changes...).History(entry("1.1.0").Version(current).At(eleven).Succeeded())).at(now)
 	}
-	said := promotion.Rollback{Hold: promotion.Hold{
+	said := promotion.Rollback{Hold: verdict.Hold{
 		Reason: v1alpha1.RollbackBarrierUnknownReason,
 		Message: "would not go back from 1.1.0, because it is not known whether it can be left again: " +
 			"see why the registry does not say it, or remove spec.rollback.barriers",
@@ -327,7 +328,7 @@ func TestUnblockWithoutAReleaseEndsWithTheRollback(t *testing.T) {
 	d := promotion.Decide(given(afterProven().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).in())
 	diff(t, "1.1.0", d.Release.Tag)
 	diff(t, []string{v1alpha1.UnblockFailedAnnotation}, d.Consumed)
-	diff(t, []promotion.Note{{
+	diff(t, []verdict.Note{{
 		Reason: v1alpha1.UnblockNotNeededReason, Message: "no release could be unblocked, and the Rollout goes back to 1.1.0",
 	}}, d.Answers)
 }
@@ -347,7 +348,7 @@ func TestRollbackNeverFails(t *testing.T) {
 		d = promotion.Decide(late(at).in())
 		diff(t, promotion.Wait, d.Action)
 		diff(t, true, d.Overdue)
-		diff(t, promotion.Rollback{Done: true, Hold: promotion.Hold{
+		diff(t, promotion.Rollback{Done: true, Hold: verdict.Hold{
 			Reason: v1alpha1.RollbackOverdueReason,
 			Message: "the rollback to 1.1.0 was to be over at 2026-03-02T11:15:00Z: waiting for HealthCheck shop-prod/db; " +
 				"Unhealthy: HealthCheck shop-prod/db; deploy a fix with unblock-failed, or pin a version",

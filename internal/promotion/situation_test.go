@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -30,7 +31,7 @@ var never time.Time
 var anySemver = promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"}
 
 // broken is a Problem of an object that could not be read.
-var broken = &promotion.Problem{Reason: "Broken", Message: "it is broken"}
+var broken = &verdict.Problem{Reason: "Broken", Message: "it is broken"}
 
 // situation builds the Input of a decision at noon. The policy ranks by semver and names
 // the last known release.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Position is where a tag is, seen from what is deployed.
@@ -42,7 +43,7 @@ type Standing struct {
 }
 
 // Holds returns what holds the tag; nil if it is no candidate, or nothing holds it.
-func (s Standing) Holds() []Hold {
+func (s Standing) Holds() []verdict.Hold {
 	if s.Verdict == nil {
 		return nil
 	}

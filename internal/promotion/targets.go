@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -26,7 +27,7 @@ type Targets struct {
 	// the State of each target is about that version.
 	Carried []string
 	// Problem is set if targets could not be read.
-	Problem *Problem
+	Problem *verdict.Problem
 }
 
 // Target is one Flux object and what it reports about the release of the newest history

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // WithUnnamed adds to the problem of a policy which newer release the registry has, if the
@@ -19,7 +20,7 @@ func (p Policy) WithUnnamed() Policy {
 		return p
 	}
 	if tag := p.unnamed(); tag != "" {
-		p.Problem = &Problem{
+		p.Problem = &verdict.Problem{
 			Reason:  p.Problem.Reason,
 			Message: fmt.Sprintf("%s; %s is in the registry, and ImagePolicy %s does not name it", p.Problem.Message, tag, p.Name),
 		}

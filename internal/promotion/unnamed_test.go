@@ -7,14 +7,15 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func TestPolicyDoesNotNameANewerRelease(t *testing.T) {
-	why := func(reason string) *promotion.Problem { return &promotion.Problem{Reason: reason, Message: "it is so"} }
+	why := func(reason string) *verdict.Problem { return &verdict.Problem{Reason: reason, Message: "it is so"} }
 	suspended := why(v1alpha1.SuspendedReason)
 	const unnamed = "it is so; 1.3.0 is in the registry, and ImagePolicy shop does not name it"
 	for name, test := range map[string]struct {
-		problem *promotion.Problem
+		problem *verdict.Problem
 		scanned []string
 		want    string
 	}{

@@ -13,6 +13,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -40,7 +41,7 @@ type Environment struct {
 	Upstreams []Upstream
 	// Problem says why the Environment cannot be used; nil if it can. It holds every
 	// release.
-	Problem *Problem
+	Problem *verdict.Problem
 }
 
 // Upstream is what one upstream says of the releases that it has deployed.
@@ -53,22 +54,8 @@ type Upstream struct {
 	// is how long it has measured, and the time since then.
 	Seen time.Time
 	// Problem says why the upstream cannot be read, or not be trusted; nil if it can.
-	Problem *Problem
+	Problem *verdict.Problem
 }
-
-// upstreamReasons are the reasons for which environments hold a candidate, the most
-// important first.
-var upstreamReasons = []string{
-	environmentsv1.UpstreamWithdrawnReason,
-	environmentsv1.UpstreamFailedReason,
-	environmentsv1.UpstreamSkippedReason,
-	environmentsv1.UpstreamUnknownReason,
-	environmentsv1.UpstreamPendingReason,
-	environmentsv1.UpstreamSoakingReason,
-}
-
-// IsUpstreamReason reports whether a hold is that of an environment before this one.
-func IsUpstreamReason(reason string) bool { return slices.Contains(upstreamReasons, reason) }
 
 // neverProven are those of the reasons that do not end while the upstream runs a newer
 // release.
@@ -76,11 +63,11 @@ var neverProven = []string{environmentsv1.UpstreamWithdrawnReason, environmentsv
 
 // provenUpstream checks that the environments before this one have proven the release.
 // Each Environment says by itself whether the annotation bypass-gates lifts this.
-func provenUpstream(in Input, release v1alpha1.VersionInfo) *Hold {
+func provenUpstream(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Upstreams.Problem != "" {
 		return unknown(in.Upstreams.Problem)
 	}
-	var holds []Hold
+	var holds []verdict.Hold
 	for _, e := range in.Upstreams.Environments {
 		if hold := e.holds(in, release); hold != nil && !e.isBypassed(in, release.Tag) {
 			holds = append(holds, *hold)
@@ -91,7 +78,7 @@ func provenUpstream(in Input, release v1alpha1.VersionInfo) *Hold {
 
 // promotedByAPerson checks that a user has promoted the release, where an Environment
 // leaves that to users.
-func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *Hold {
+func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	for _, e := range in.Upstreams.Environments {
 		if !e.isLeftToUsers(in) || e.isBypassed(in, release.Tag) {
 			continue
@@ -100,7 +87,7 @@ func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *Hold {
 		if e.Spec.Promotion != environmentsv1.PromoteManually {
 			because = fmt.Sprintf("%s went past Environment %s, and what follows may lack its changes", in.Rollout.Current().Version.Tag, e.Name)
 		}
-		return &Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
+		return &verdict.Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
 			"%s: annotate the Rollout with %s: %s", because, v1alpha1.PromoteAnnotation, release.Tag)}
 	}
 	return nil
@@ -144,7 +131,7 @@ func (in Input) hasReason() bool {
 
 // holds returns what the upstreams of an Environment have against a release. With OneOf,
 // the consent of one of those of type After is enough.
-func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *Hold {
+func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	if e.Problem != nil {
 		return unknown(e.Problem.Message)
 	}
@@ -190,7 +177,7 @@ func (e Environment) summary(in Input, candidates []Verdict) v1alpha1.RolloutGat
 
 // opposed returns the holds of the upstreams that are Parallel, or of those that are not,
 // and how many they are. A type that is not known counts as After, which holds more.
-func (e Environment) opposed(in Input, release v1alpha1.VersionInfo, parallel bool) (holds []Hold, asked int) {
+func (e Environment) opposed(in Input, release v1alpha1.VersionInfo, parallel bool) (holds []verdict.Hold, asked int) {
 	for _, u := range e.Upstreams {
 		if (u.Type == environmentsv1.Parallel) != parallel {
 			continue
@@ -225,7 +212,7 @@ func isLeftBehind(in Input, release v1alpha1.VersionInfo) bool {
 }
 
 // judge returns what one upstream has against a release.
-func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *Hold {
+func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *verdict.Hold {
 	if u.Problem != nil {
 		return unknown(u.Problem.Message)
 	}
@@ -241,7 +228,7 @@ func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *
 
 // rejects returns the hold on a release that failed in the upstream, or that the upstream
 // went back from.
-func (u Upstream) rejects(said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+func (u Upstream) rejects(said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch {
 	case said == nil:
 		return nil
@@ -254,7 +241,7 @@ func (u Upstream) rejects(said *environmentsv1.Release, release v1alpha1.Version
 }
 
 // unproven returns what a release still lacks in the upstream.
-func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch {
 	case said == nil:
 		return u.hasNothing(in, release)
@@ -268,7 +255,7 @@ func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release
 // recognize returns what the upstream says of the same release; nil if it says nothing.
 // The hold is set if it cannot be known which one that is. A tag is never enough: it may
 // be another image there. A cancelled promotion says nothing.
-func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*environmentsv1.Release, *Hold) {
+func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*environmentsv1.Release, *verdict.Hold) {
 	name, own, of := "digest", orEmpty(release.Digest), func(r environmentsv1.Release) string { return r.Digest }
 	remedy := "set spec.digestReflectionPolicy of the ImagePolicy"
 	if e.Spec.MatchBy == environmentsv1.MatchByRevision {
@@ -292,7 +279,7 @@ func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*envir
 }
 
 // hasNothing returns the hold on a release that the upstream has never deployed.
-func (u Upstream) hasNothing(in Input, release v1alpha1.VersionInfo) *Hold {
+func (u Upstream) hasNothing(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch runs := u.runs(); {
 	case runs == nil:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which has no release yet", u.Environment)
@@ -306,7 +293,7 @@ func (u Upstream) hasNothing(in Input, release v1alpha1.VersionInfo) *Hold {
 }
 
 // unfinished returns what a release that the upstream has deployed still lacks.
-func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch {
 	case said.State == v1alpha1.BakeDeploying:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: Flux applies it there%s", u.Environment, period(said))
@@ -322,7 +309,7 @@ func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1a
 
 // lacksEvidence returns the hold on a release whose success in the upstream stands on less
 // than it must.
-func (u Upstream) lacksEvidence(said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+func (u Upstream) lacksEvidence(said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	lacks, reason := fmt.Sprintf("%s has proven %s only by evidence %s, and spec.upstreams asks for %s",
 		u.Environment, release.Tag, cmp.Or(said.Evidence, environmentsv1.EvidenceApplied), u.MinimumEvidence), environmentsv1.UpstreamPendingReason
 	if said.Evidence == environmentsv1.EvidenceNone {
@@ -340,13 +327,13 @@ const outcomeWithin = 5 * time.Minute
 // baking returns the hold on a release that bakes in the upstream. If no outcome follows,
 // it says so. Only the length of the bake counts for that: its end is a time of another
 // clock.
-func (u Upstream) baking(in Input, said *environmentsv1.Release) *Hold {
+func (u Upstream) baking(in Input, said *environmentsv1.Release) *verdict.Hold {
 	hold := u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: it bakes there%s", u.Environment, period(said))
 	if u.Seen.IsZero() || said.Since == nil || said.Until == nil {
 		return hold
 	}
 	length := min(max(0, said.Until.Sub(said.Since.Time)), longestWait)
-	if late := earlier(u.Seen.Add(length+outcomeWithin), u.Heard(said, u.Seen)); in.Now.Before(late) {
+	if late := verdict.Earlier(u.Seen.Add(length+outcomeWithin), u.Heard(said, u.Seen)); in.Now.Before(late) {
 		hold.Changes = late
 	} else {
 		hold.Message += u.silent()
@@ -366,7 +353,7 @@ const longestWait = 10 * 365 * 24 * time.Hour
 // soaking returns the hold on a release that was not healthy for long enough. Time goes
 // on for a release only while it is current there: what was measured when it was left is
 // all that it gets. A soak of an earlier promotion counts by itself: two are not added up.
-func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *Hold {
+func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	soak, soaked := duration(u.SoakTime), duration(said.Soaked)
 	switch left := soak - soaked; {
 	case said.Longest() >= soak:
@@ -383,7 +370,7 @@ func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alph
 
 // counting returns the hold on a release that has been healthy for long enough at a time,
 // if that is heard of the upstream until then. In silence, time does not count.
-func (u Upstream) counting(in Input, said *environmentsv1.Release, until time.Time) *Hold {
+func (u Upstream) counting(in Input, said *environmentsv1.Release, until time.Time) *verdict.Hold {
 	heard := u.Heard(said, u.Seen)
 	silent := !heard.IsZero() && heard.Before(until)
 	switch {
@@ -452,12 +439,12 @@ func ProvenSince(in Input, release v1alpha1.VersionInfo) time.Time {
 // WithdrawnUpstream returns what an upstream has against the release that runs here: it went back
 // from it, or the release has failed there since. It returns nil if there is nothing, or
 // if nothing runs here.
-func WithdrawnUpstream(in Input) *Hold {
+func WithdrawnUpstream(in Input) *verdict.Hold {
 	current := in.Rollout.Current()
 	if current == nil {
 		return nil
 	}
-	var holds []Hold
+	var holds []verdict.Hold
 	for _, e := range in.Upstreams.Environments {
 		for _, u := range e.Upstreams {
 			said, _ := e.recognize(u, current.Version)
@@ -469,12 +456,12 @@ func WithdrawnUpstream(in Input) *Hold {
 	return allOf(holds)
 }
 
-func unknown(problem string) *Hold {
-	return &Hold{Reason: environmentsv1.UpstreamUnknownReason, Message: problem}
+func unknown(problem string) *verdict.Hold {
+	return &verdict.Hold{Reason: environmentsv1.UpstreamUnknownReason, Message: problem}
 }
 
-func (u Upstream) hold(reason, format string, args ...any) *Hold {
-	return &Hold{Reason: reason, Message: fmt.Sprintf(format, args...)}
+func (u Upstream) hold(reason, format string, args ...any) *verdict.Hold {
+	return &verdict.Hold{Reason: reason, Message: fmt.Sprintf(format, args...)}
 }
 
 // period returns since when and until when, by the clock of the upstream.
@@ -499,26 +486,24 @@ func because(message string) string {
 
 // allOf returns several holds as one, if each of them must end: it ends with the last of
 // them, and the most important gives the reason.
-func allOf(holds []Hold) *Hold {
+func allOf(holds []verdict.Hold) *verdict.Hold {
 	return joined(holds, func(a, b time.Time) bool { return a.IsZero() || !b.IsZero() && a.After(b) }, 0)
 }
 
 // oneOf returns several holds as one, if it is enough that one of them ends: it ends with
 // the first of them, and the least important gives the reason.
-func oneOf(holds []Hold) *Hold {
+func oneOf(holds []verdict.Hold) *verdict.Hold {
 	return joined(holds, func(a, b time.Time) bool { return b.IsZero() || !a.IsZero() && a.Before(b) }, len(holds)-1)
 }
 
 // joined joins holds. The one at the index gives the reason, once they are sorted by
 // importance. The time counts that prevails over all others.
-func joined(holds []Hold, prevails func(a, b time.Time) bool, index int) *Hold {
+func joined(holds []verdict.Hold, prevails func(a, b time.Time) bool, index int) *verdict.Hold {
 	if len(holds) == 0 {
 		return nil
 	}
-	holds = slices.SortedStableFunc(slices.Values(holds), func(a, b Hold) int {
-		return slices.Index(upstreamReasons, a.Reason) - slices.Index(upstreamReasons, b.Reason)
-	})
-	whole := Hold{Reason: holds[index].Reason, Until: holds[0].Until}
+	holds = slices.SortedStableFunc(slices.Values(holds), verdict.ByImportance)
+	whole := verdict.Hold{Reason: holds[index].Reason, Until: holds[0].Until}
 	var messages []string
 	for _, hold := range holds {
 		if !slices.Contains(messages, hold.Message) {
@@ -527,7 +512,7 @@ func joined(holds []Hold, prevails func(a, b time.Time) bool, index int) *Hold {
 		if prevails(hold.Until, whole.Until) {
 			whole.Until = hold.Until
 		}
-		whole.Changes = earlier(whole.Changes, hold.Changes)
+		whole.Changes = verdict.Earlier(whole.Changes, hold.Changes)
 	}
 	whole.Message = truncate.Join(messages, "; ")
 	return &whole

@@ -8,6 +8,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -48,16 +49,16 @@ func (e Environment) opposes(in Input, release v1alpha1.VersionInfo) bool {
 
 // refusedBypass explains why an Environment still holds the release that a user lets go
 // past the gates; nil if none does.
-func refusedBypass(in Input, release v1alpha1.VersionInfo) *Problem {
+func refusedBypass(in Input, release v1alpha1.VersionInfo) *verdict.Problem {
 	tag := release.Tag
 	for _, e := range in.Upstreams.Environments {
 		switch {
 		case e.isBypassed(in, tag) || !e.opposes(in, release):
 		case e.Spec.Bypass == environmentsv1.BypassDenied:
-			return &Problem{Reason: environmentsv1.BypassDeniedReason, Message: fmt.Sprintf(
+			return &verdict.Problem{Reason: environmentsv1.BypassDeniedReason, Message: fmt.Sprintf(
 				"%s does not let %s past Environment %s: its spec.bypass is Deny", v1alpha1.BypassGatesAnnotation, tag, e.Name)}
 		default:
-			return &Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: fmt.Sprintf(
+			return &verdict.Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: fmt.Sprintf(
 				"%s lets %s past Environment %s only with a reason: annotate it again, together with %s",
 				v1alpha1.BypassGatesAnnotation, tag, e.Name, v1alpha1.DeployMessageAnnotation)}
 		}
@@ -90,7 +91,7 @@ func (d *Decision) answerPromote(in Input) {
 		d.consume(in, v1alpha1.PromoteAnnotation)
 		d.decline(environmentsv1.PromoteNotNeededReason, fmt.Sprintf("%s has no effect: no Environment leaves promotions to users", v1alpha1.PromoteAnnotation))
 	case verdictOf(*d, asked) == nil && d.Declined == nil:
-		d.Declined = &Problem{
+		d.Declined = &verdict.Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
 				v1alpha1.PromoteAnnotation, quote(asked)),

@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -68,7 +69,7 @@ func (e *ruled) bypass(b environmentsv1.Bypass) *ruled {
 }
 
 func (e *ruled) broken(why string) *ruled {
-	e.Problem = &promotion.Problem{Message: why}
+	e.Problem = &verdict.Problem{Message: why}
 	return e
 }
 
@@ -95,7 +96,7 @@ func soaking(d time.Duration, u promotion.Upstream) promotion.Upstream {
 
 func unknownUpstream(name, why string) promotion.Upstream {
 	u := after(name)
-	u.Problem = &promotion.Problem{Message: why}
+	u.Problem = &verdict.Problem{Message: why}
 	return u
 }
 
@@ -170,16 +171,16 @@ func offered() *fixture.RolloutBuilder {
 func known(tag string) v1alpha1.VersionInfo { return release(tag).Digest(imageOf(tag)).Obj() }
 
 func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
-	pending := func(message string) []promotion.Hold {
-		return []promotion.Hold{{Reason: environmentsv1.UpstreamPendingReason, Message: message}}
+	pending := func(message string) []verdict.Hold {
+		return []verdict.Hold{{Reason: environmentsv1.UpstreamPendingReason, Message: message}}
 	}
-	held := func(reason, message string) []promotion.Hold {
-		return []promotion.Hold{{Reason: reason, Message: message}}
+	held := func(reason, message string) []verdict.Hold {
+		return []verdict.Hold{{Reason: reason, Message: message}}
 	}
 	deploying, baking, failed := v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeFailed
 	for name, test := range map[string]struct {
 		given *situation
-		want  []promotion.Hold
+		want  []verdict.Hold
 	}{
 		"proven: it goes": {given(offered()).environments(prod(after("staging", proven("1.4.0")))), nil},
 		"nothing was deployed there": {
@@ -209,14 +210,14 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		},
 		"it bakes": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(2*time.Hour + 5*time.Minute),
 				Message: "waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z",
 			}},
 		},
 		"it should have baked for long enough, an instant before that is said": {
 			given(offered()).at(noon.Add(2*time.Hour + 5*time.Minute - instant)).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(2*time.Hour + 5*time.Minute),
 				Message: "waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z",
 			}},
@@ -228,14 +229,14 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		},
 		"it bakes for longer than anybody lives": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(noon.AddDate(800, 0, 0)))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(10*365*24*time.Hour + 5*time.Minute),
 				Message: "waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2826-03-02T12:00:00Z",
 			}},
 		},
 		"it bakes, and ended before it began": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(one), until(eleven))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamPendingReason, Changes: noon.Add(5 * time.Minute),
 				Message: "waits for staging: it bakes there since 2026-03-02T13:00:00Z, until 2026-03-02T11:00:00Z",
 			}},
@@ -336,17 +337,17 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		given *situation
-		want  []promotion.Hold
+		want  []verdict.Hold
 	}{
 		"measured there, and the rest here": {
 			soaks(90 * time.Minute),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s, until 2026-03-02T12:30:00Z", Until: noon.Add(30 * time.Minute),
 			}},
 		},
 		"an instant before it is over": {
 			soaks(90 * time.Minute).at(noon.Add(30*time.Minute - instant)),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s, until 2026-03-02T12:30:00Z", Until: noon.Add(30 * time.Minute),
 			}},
 		},
@@ -354,18 +355,18 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 		"all of it measured": {soaks(2 * time.Hour), nil},
 		"read for the first time: it is recorded before its end is known": {
 			given(offered()).environments(prod(unseen(soaking(2*time.Hour, after("staging", proven("1.4.0", soaked(time.Hour))))))),
-			[]promotion.Hold{{Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s"}},
+			[]verdict.Hold{{Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s"}},
 		},
 		"left too early: time goes on for nothing": {
 			given(offered()).at(noon.Add(24 * time.Hour)).
 				environments(prod(soaking(2*time.Hour, after("staging", proven("1.5.0"), proven("1.4.0", soaked(20*time.Minute)))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 20m0s of 2h0m0s in staging before it left it for 1.5.0",
 			}},
 		},
 		"nobody knows what runs there": {
 			given(offered()).environments(prod(soaking(2*time.Hour, withoutHistory(proven("1.4.0", soaked(time.Hour)))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 1h0m0s of 2h0m0s in staging before it left it",
 			}},
 		},
@@ -374,7 +375,7 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 		},
 		"it had soaked before, but not for long enough: two soaks are not added up": {
 			given(offered()).environments(prod(soaking(2*time.Hour, after("staging", proven("1.4.0", soaked(90*time.Minute), soakedBefore(119*time.Minute)))))),
-			[]promotion.Hold{{
+			[]verdict.Hold{{
 				Reason: environmentsv1.UpstreamSoakingReason, Message: "soaks in staging for 2h0m0s, until 2026-03-02T12:30:00Z", Until: noon.Add(30 * time.Minute),
 			}},
 		},
@@ -568,8 +569,8 @@ func (s *situation) withoutEnvironment(why string) *situation {
 func TestBypassOfAnEnvironment(t *testing.T) {
 	asked := func() *situation { return given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "1.4.0")) }
 	unproven := func() *ruled { return prod(after("staging", proven("1.3.0"))) }
-	ended := func(reason, message string) []promotion.Note {
-		return []promotion.Note{{Reason: reason, Message: v1alpha1.BypassGatesAnnotation + message}}
+	ended := func(reason, message string) []verdict.Note {
+		return []verdict.Note{{Reason: reason, Message: v1alpha1.BypassGatesAnnotation + message}}
 	}
 	needsReason := ended(environmentsv1.BypassNeedsReasonReason,
 		" lets 1.4.0 past Environment prod only with a reason: annotate it again, together with rollout.kuberik.com/deploy-message")
@@ -577,7 +578,7 @@ func TestBypassOfAnEnvironment(t *testing.T) {
 		given   *situation
 		want    string
 		message string
-		ended   []promotion.Note
+		ended   []verdict.Note
 	}{
 		"without a reason": {asked().environments(unproven()), "Nothing", "", needsReason},
 		"with one": {
@@ -637,8 +638,8 @@ func TestPromotionThatIsLeftToUsers(t *testing.T) {
 		given    *situation
 		want     string
 		hold     string
-		declined *promotion.Problem
-		answers  []promotion.Note
+		declined *verdict.Problem
+		answers  []verdict.Note
 	}{
 		"waits": {
 			given: given(offered()).environments(manual(proven("1.4.0"))), want: "Nothing",
@@ -655,7 +656,7 @@ func TestPromotionThatIsLeftToUsers(t *testing.T) {
 		"names what does not exist": {
 			given: asked("9.9.9").environments(manual(proven("1.4.0"))), want: "Nothing",
 			hold: "AwaitingPromotion: Environment prod leaves promotions to users: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0",
-			declined: &promotion.Problem{
+			declined: &verdict.Problem{
 				Reason:  v1alpha1.NoSuchCandidateReason,
 				Message: `rollout.kuberik.com/promote names "9.9.9", which is no candidate: it takes effect when it is one`,
 			},
@@ -663,14 +664,14 @@ func TestPromotionThatIsLeftToUsers(t *testing.T) {
 		"names what is deployed": {
 			given: asked("1.3.0").environments(manual(proven("1.4.0"))), want: "Nothing",
 			hold: "AwaitingPromotion: Environment prod leaves promotions to users: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0",
-			answers: []promotion.Note{{
+			answers: []verdict.Note{{
 				Reason: environmentsv1.PromoteNotNeededReason, Message: "rollout.kuberik.com/promote names 1.3.0, which is deployed already",
 			}},
 		},
 		"is not needed where promotions are automatic": {
 			given: asked("1.4.0").gates(gate("qa").Closed()).environments(prod(after("staging", proven("1.4.0")))), want: "Nothing",
 			hold: "SomeGatesBlocking: not passing: RolloutGate qa",
-			answers: []promotion.Note{{
+			answers: []verdict.Note{{
 				Reason: environmentsv1.PromoteNotNeededReason, Message: "rollout.kuberik.com/promote has no effect: no Environment leaves promotions to users",
 			}},
 		},
@@ -765,7 +766,7 @@ func TestPromotionByAUserUsesUpAnUnblock(t *testing.T) {
 func TestEnvironmentsHoldAsGatesDo(t *testing.T) {
 	d := promotion.Decide(given(offered()).environments(prod(after("staging", proven("1.3.0"))).manual()).in())
 	for _, hold := range d.Candidates[0].Holds {
-		if single := (promotion.Verdict{Holds: []promotion.Hold{hold}}); !single.HeldByGates() {
+		if single := (promotion.Verdict{Holds: []verdict.Hold{hold}}); !single.HeldByGates() {
 			t.Errorf("%s is not a reason of gates", hold.Reason)
 		}
 	}

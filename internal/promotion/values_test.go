@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func TestLogValuesSayWhatIsDoneOrWhatKeepsItFromBeingDone(t *testing.T) {
-	closed := Verdict{Release: v1alpha1.VersionInfo{Tag: "1.2.0"}, Holds: []Hold{{Reason: v1alpha1.SomeGatesBlockingReason, Message: "gate night is closed"}}}
+	closed := Verdict{Release: v1alpha1.VersionInfo{Tag: "1.2.0"}, Holds: []verdict.Hold{{Reason: v1alpha1.SomeGatesBlockingReason, Message: "gate night is closed"}}}
 	noon := time.Date(2026, time.March, 2, 12, 0, 0, 0, time.UTC)
 	for name, tt := range map[string]struct {
 		decision Decision
@@ -27,7 +28,7 @@ func TestLogValuesSayWhatIsDoneOrWhatKeepsItFromBeingDone(t *testing.T) {
 			"[action Nothing reason SomeGatesBlocking message gate night is closed candidates 1 recheckAt 2026-03-02T12:00:00Z]",
 		},
 		"a problem counts more": {
-			Decision{Outcome: Outcome{Action: Nothing}, Releases: Releases{Candidates: []Verdict{closed}}, Requests: Requests{Problem: &Problem{Reason: v1alpha1.UnknownReleaseReason, Message: "2.0.0 is not known"}}},
+			Decision{Outcome: Outcome{Action: Nothing}, Releases: Releases{Candidates: []Verdict{closed}}, Requests: Requests{Problem: &verdict.Problem{Reason: v1alpha1.UnknownReleaseReason, Message: "2.0.0 is not known"}}},
 			"[action Nothing reason UnknownRelease message 2.0.0 is not known candidates 1]",
 		},
 		"nothing is new": {

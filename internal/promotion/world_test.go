@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -618,7 +619,7 @@ func (w *world) logDecision(d promotion.Decision) {
 	w.logProblem("refused", d.Declined)
 }
 
-func (w *world) logProblem(who string, problem *promotion.Problem) {
+func (w *world) logProblem(who string, problem *verdict.Problem) {
 	if problem != nil {
 		w.logOnce(who, who, problem.Reason+": "+problem.Message)
 	}

@@ -13,6 +13,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -86,9 +87,9 @@ func setGatesPassing(b basis) {
 }
 
 // GateHolds returns the holds that come from gates, schedules and Environments.
-func GateHolds(v promotion.Verdict) []promotion.Hold {
-	return slices.DeleteFunc(slices.Clone(v.Holds), func(hold promotion.Hold) bool {
-		single := promotion.Verdict{Holds: []promotion.Hold{hold}}
+func GateHolds(v promotion.Verdict) []verdict.Hold {
+	return slices.DeleteFunc(slices.Clone(v.Holds), func(hold verdict.Hold) bool {
+		single := promotion.Verdict{Holds: []verdict.Hold{hold}}
 		return !single.HeldByGates()
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -76,7 +77,7 @@ func flood(random *rand.Rand) promotion.Input {
 	in := promotion.Input{Now: fixture.Noon, Rollout: floodedRollout(pick, say, tags)}
 	in.Policy = promotion.Policy{Name: strings.Repeat("p", 253), Order: order, Latest: &v1alpha1.VersionInfo{Tag: tags[len(tags)-1]}, Scanned: tags}
 	if pick(3) == 0 {
-		in.Policy.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: say()}
+		in.Policy.Problem = &verdict.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: say()}
 	}
 	for _, v := range promotion.MissingMetadata(in) {
 		in.Metadata = append(in.Metadata, promotion.Metadata{

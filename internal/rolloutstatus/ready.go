@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -120,7 +121,7 @@ func (b basis) markedSuccessful() bool {
 }
 
 // stalling returns the problem that a user must fix, if any.
-func (b basis) stalling() *promotion.Problem {
+func (b basis) stalling() *verdict.Problem {
 	switch {
 	case b.decision.Problem != nil:
 		return b.decision.Problem
@@ -130,7 +131,7 @@ func (b basis) stalling() *promotion.Problem {
 		return b.Policy.Problem
 	}
 	if applied := b.targetsApplied(); slices.Contains(conflicts, applied.Reason) {
-		return &promotion.Problem{Reason: applied.Reason, Message: applied.Message}
+		return &verdict.Problem{Reason: applied.Reason, Message: applied.Message}
 	}
 	return nil
 }
@@ -147,16 +148,16 @@ func (b basis) condition(kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-func isReason(problem *promotion.Problem, reasons ...string) bool {
+func isReason(problem *verdict.Problem, reasons ...string) bool {
 	return problem != nil && slices.Contains(reasons, problem.Reason)
 }
 
 // unreadable returns what could not be read and will be tried again.
-func (b basis) unreadable() *promotion.Problem {
+func (b basis) unreadable() *verdict.Problem {
 	if b.Policy.Blocking {
-		return &promotion.Problem{Reason: v1alpha1.RolloutFailedReason, Message: b.Policy.Problem.Message}
+		return &verdict.Problem{Reason: v1alpha1.RolloutFailedReason, Message: b.Policy.Problem.Message}
 	}
-	for _, problem := range []*promotion.Problem{b.Targets.Problem, b.Gates.Problem, b.Health.Problem} {
+	for _, problem := range []*verdict.Problem{b.Targets.Problem, b.Gates.Problem, b.Health.Problem} {
 		if problem != nil {
 			return problem
 		}
@@ -220,7 +221,7 @@ func (b basis) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 }
 
 // allOf returns the messages of the holds.
-func allOf(holds []promotion.Hold) string {
+func allOf(holds []verdict.Hold) string {
 	messages := make([]string, 0, len(holds))
 	for _, hold := range holds {
 		messages = append(messages, hold.Message)
@@ -275,11 +276,11 @@ func Failure(in promotion.Input, cause string) string {
 // waiting returns what a candidate waits for. The headline explains how to go on after a
 // failure.
 func waiting(candidate promotion.Verdict) string {
-	others := slices.DeleteFunc(slices.Clone(candidate.Holds), func(h promotion.Hold) bool {
+	others := slices.DeleteFunc(slices.Clone(candidate.Holds), func(h verdict.Hold) bool {
 		return h.Reason == v1alpha1.PreviousBakeFailedReason
 	})
 	if len(others) == 0 {
 		return candidate.Release.Tag + " waits for that"
 	}
-	return promotion.Waiting(candidate.Release.Tag, allOf(others))
+	return verdict.Waiting(candidate.Release.Tag, allOf(others))
 }

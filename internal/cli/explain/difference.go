@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Difference is a candidate of which the status of the Rollout says something else. The
@@ -60,7 +61,7 @@ func candidateOf(rollout *v1alpha1.Rollout, tag string) *v1alpha1.ReleaseCandida
 	return nil
 }
 
-func reasons(holds []promotion.Hold) []string {
+func reasons(holds []verdict.Hold) []string {
 	var all []string
 	for _, hold := range holds {
 		all = append(all, hold.Reason)

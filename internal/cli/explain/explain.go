@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Remedy is a request that changes what holds a candidate.
@@ -21,7 +22,7 @@ type Remedy struct {
 	// Promotes is true if the candidate is promoted at once.
 	Promotes bool
 	// Left are the holds that remain, if it is not.
-	Left []promotion.Hold
+	Left []verdict.Hold
 }
 
 // Remedies returns requests that change what holds a candidate, the weakest first. It
@@ -94,7 +95,7 @@ func try(in promotion.Input, r request.Request, tag string) Remedy {
 }
 
 // helps reports whether a hold ends or becomes weaker, and no other one comes.
-func helps(before, after []promotion.Hold) bool {
+func helps(before, after []verdict.Hold) bool {
 	was, is := reasons(before), reasons(after)
 	more := slices.ContainsFunc(is, func(reason string) bool { return !slices.Contains(was, reason) })
 	return !more && len(after) > 0 && !slices.Equal(before, after)

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -85,7 +86,7 @@ func TestStatusThatSaysSomethingElseIsADifference(t *testing.T) {
 func TestProblemsOfTheWholeRolloutComeFirst(t *testing.T) {
 	in := waits(t, fixture.MakeRollout("shop"))
 	in.Rollout.Spec.Suspend, in.Rollout.Generation = true, in.Rollout.Status.ObservedGeneration+1
-	problem := &promotion.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read"}
+	problem := &verdict.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read"}
 	in.Gates.Problem, in.Health.Problem = problem, problem
 	var got []string
 	for _, p := range explain.Explain(in, promotion.Decide(in), 0, nil).Problems {

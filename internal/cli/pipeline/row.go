@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func (f facts) pipeline(nodes []*node) Pipeline {
@@ -141,7 +142,7 @@ func proven(rollout *v1alpha1.Rollout) string {
 	})
 	candidates := rollout.Status.ReleaseCandidates
 	for _, candidate := range candidates[:min(len(candidates), promotion.MostExplained)] {
-		if judged && !slices.ContainsFunc(candidate.Holds, func(h v1alpha1.CandidateHold) bool { return promotion.IsUpstreamReason(h.Reason) }) {
+		if judged && !slices.ContainsFunc(candidate.Holds, func(h v1alpha1.CandidateHold) bool { return verdict.IsOfUpstreams(h.Reason) }) {
 			return candidate.Tag
 		}
 	}

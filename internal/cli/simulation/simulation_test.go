@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -225,7 +226,7 @@ func TestLastDecisionSaysWhyNothingNewerGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []promotion.Verdict{{Release: fixture.MakeRelease("1.7.0").Obj(), Holds: []promotion.Hold{
+	want := []promotion.Verdict{{Release: fixture.MakeRelease("1.7.0").Obj(), Holds: []verdict.Hold{
 		{
 			Reason:  v1alpha1.PreviousBakeFailedReason,
 			Message: "the bake of 1.6.0 failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",

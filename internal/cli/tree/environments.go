@@ -8,6 +8,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // environmentsOf shows each Environment of the Rollout, with what it has against the next
@@ -45,14 +46,14 @@ func environmentOf(in promotion.Input, d promotion.Decision, e promotion.Environ
 
 // holdOf returns the hold on the next release to which an Environment adds; nil if it adds
 // to none.
-func holdOf(in promotion.Input, d promotion.Decision, e promotion.Environment) *promotion.Hold {
+func holdOf(in promotion.Input, d promotion.Decision, e promotion.Environment) *verdict.Hold {
 	next := nextOf(d)
 	at := slices.IndexFunc(d.Candidates, func(v promotion.Verdict) bool { return next != nil && v.Release.Tag == next.Version })
 	if at < 0 {
 		return nil
 	}
 	for _, hold := range d.Candidates[at].Holds {
-		ofEnvironments := promotion.IsUpstreamReason(hold.Reason) || hold.Reason == environmentsv1.AwaitingPromotionReason
+		ofEnvironments := verdict.IsOfUpstreams(hold.Reason) || hold.Reason == environmentsv1.AwaitingPromotionReason
 		if ofEnvironments && slices.Contains(promotion.Blocking(in, hold.Reason, d.Candidates[at].Release), environmentsv1.EnvironmentKind+" "+e.Name) {
 			return &hold
 		}
@@ -61,7 +62,7 @@ func holdOf(in promotion.Input, d promotion.Decision, e promotion.Environment) *
 }
 
 // holdSign tells holds that are expected to end without a user from the others.
-func holdSign(hold promotion.Hold) Sign {
+func holdSign(hold verdict.Hold) Sign {
 	switch hold.Reason {
 	case environmentsv1.UpstreamPendingReason, environmentsv1.UpstreamSoakingReason:
 		return Waits

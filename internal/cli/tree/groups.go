@@ -12,6 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // gatesOf shows each gate as the engine sums it up. A gate has the sign Failed if the
@@ -104,7 +105,7 @@ func healthSign(s v1alpha1.HealthStatus) Sign {
 }
 
 // problem returns a node that says what could not be read or evaluated.
-func problem(p *promotion.Problem) []*Node {
+func problem(p *verdict.Problem) []*Node {
 	if p == nil {
 		return nil
 	}

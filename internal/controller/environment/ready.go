@@ -12,7 +12,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -49,16 +49,16 @@ func (o observed) setReady(conditions *[]metav1.Condition) {
 // problem returns why the Environment cannot be used; nil if it can. What a user must
 // correct gives the reason, and otherwise the first problem does: that of an upstream holds
 // releases, and that of the own report does not.
-func (o observed) problem() *promotion.Problem {
+func (o observed) problem() *verdict.Problem {
 	if !o.exists {
-		return &promotion.Problem{Reason: environmentsv1.RolloutNotFoundReason, Message: fmt.Sprintf(
+		return &verdict.Problem{Reason: environmentsv1.RolloutNotFoundReason, Message: fmt.Sprintf(
 			"Rollout %s does not exist: create it, or correct spec.rolloutRef", o.Spec.RolloutRef.Name)}
 	}
 	if o.read.Problem != nil {
 		return o.read.Problem
 	}
 	var messages []string
-	whole := promotion.Problem{}
+	whole := verdict.Problem{}
 	for _, problem := range append(o.problemsOfUpstreams(), o.published.Problem) {
 		if problem == nil {
 			continue
@@ -78,8 +78,8 @@ func (o observed) problem() *promotion.Problem {
 // passing are the reasons that may pass without a correction.
 var passing = []string{environmentsv1.UpstreamUnreadableReason, environmentsv1.PublishFailedReason}
 
-func (o observed) problemsOfUpstreams() []*promotion.Problem {
-	var problems []*promotion.Problem
+func (o observed) problemsOfUpstreams() []*verdict.Problem {
+	var problems []*verdict.Problem
 	for _, u := range o.read.Upstreams {
 		problems = append(problems, u.Problem)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -75,7 +76,7 @@ func (r *Reconciler) readNothing(read *promotion.Environment) {
 	}
 	for i := range read.Upstreams {
 		if u := &read.Upstreams[i]; u.IsElsewhere() {
-			u.Problem = &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: reportsOff}
+			u.Problem = &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: reportsOff}
 		}
 	}
 }
@@ -90,13 +91,13 @@ func (r *Reconciler) publish(ctx context.Context, o observed) (publish.Publicati
 		r.publishNothing(o)
 		return publish.Publication{}, nil
 	case r.Publisher == nil:
-		stored.Problem = &promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: reportsOff}
+		stored.Problem = &verdict.Problem{Reason: environmentsv1.PublishFailedReason, Message: reportsOff}
 		return stored, nil
 	case err != nil:
 		return stored, err
 	case rival != "":
 		r.publishNothing(o)
-		stored.Problem = &promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
+		stored.Problem = &verdict.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
 			"the report is not published: Environment %s of the same Rollout reports there: give one of them another spec.backend.project", rival)}
 		return stored, nil
 	case o.Generation != o.Status.ObservedGeneration, !o.exists, !environment.Same(o.releases, o.Status.Releases):
@@ -150,9 +151,9 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 
 // standing returns why the last report could not be published, as it is recorded: that
 // stays true until another attempt has ended.
-func (o observed) standing() *promotion.Problem {
+func (o observed) standing() *verdict.Problem {
 	if report := o.Status.Report; report != nil && report.Reason != "" {
-		return &promotion.Problem{Reason: report.Reason, Message: report.Message}
+		return &verdict.Problem{Reason: report.Reason, Message: report.Message}
 	}
 	return nil
 }

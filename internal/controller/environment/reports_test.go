@@ -31,6 +31,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
@@ -441,21 +442,21 @@ func TestReportsThatAreOff(t *testing.T) {
 }
 
 func TestReasonIsThatOfWhatMustBeCorrected(t *testing.T) {
-	unreadable := &promotion.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "away"}
-	untrusted := &promotion.Problem{Reason: environmentsv1.UpstreamNotTrustedReason, Message: "not signed"}
-	unpublished := &promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: "not stored"}
-	keyless := &promotion.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "no key"}
+	unreadable := &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: "away"}
+	untrusted := &verdict.Problem{Reason: environmentsv1.UpstreamNotTrustedReason, Message: "not signed"}
+	unpublished := &verdict.Problem{Reason: environmentsv1.PublishFailedReason, Message: "not stored"}
+	keyless := &verdict.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "no key"}
 	for _, test := range []struct {
-		upstreams []*promotion.Problem
-		own       *promotion.Problem
-		want      *promotion.Problem
+		upstreams []*verdict.Problem
+		own       *verdict.Problem
+		want      *verdict.Problem
 	}{
 		{nil, nil, nil},
-		{[]*promotion.Problem{nil, unreadable}, nil, unreadable},
+		{[]*verdict.Problem{nil, unreadable}, nil, unreadable},
 		{nil, unpublished, unpublished},
-		{[]*promotion.Problem{unreadable}, unpublished, &promotion.Problem{Reason: unreadable.Reason, Message: "away; not stored"}},
-		{[]*promotion.Problem{unreadable}, keyless, &promotion.Problem{Reason: keyless.Reason, Message: "away; no key"}},
-		{[]*promotion.Problem{untrusted, unreadable}, keyless, &promotion.Problem{Reason: untrusted.Reason, Message: "not signed; away; no key"}},
+		{[]*verdict.Problem{unreadable}, unpublished, &verdict.Problem{Reason: unreadable.Reason, Message: "away; not stored"}},
+		{[]*verdict.Problem{unreadable}, keyless, &verdict.Problem{Reason: keyless.Reason, Message: "away; no key"}},
+		{[]*verdict.Problem{untrusted, unreadable}, keyless, &verdict.Problem{Reason: untrusted.Reason, Message: "not signed; away; no key"}},
 	} {
 		o := observed{Environment: prod().Obj(), exists: true}
 		for _, problem := range test.upstreams {

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -39,7 +40,7 @@ type transition struct {
 	// metadata of the Flux event beyond the common metadata.
 	metadata map[string]string
 	// holds that the message names.
-	holds []promotion.Hold
+	holds []verdict.Hold
 }
 
 // announce logs and emits transitions after they are stored.
@@ -82,7 +83,7 @@ func detected(in promotion.Input, d promotion.Decision, reported []transition) [
 		message += fmt.Sprintf(", and %s before it", promotion.Count(older, "release"))
 	}
 	if !newest.Eligible() && !d.Action.Promotes() && !reports(reported, newest.Holds[0]) {
-		message += "; " + promotion.Waiting("it", newest.Holds[0].Message)
+		message += "; " + verdict.Waiting("it", newest.Holds[0].Message)
 	}
 	return []transition{{
 		reason: v1alpha1.ReleaseDetectedReason, severity: eventv1.EventSeverityInfo, message: message, release: &newest.Release,
@@ -90,7 +91,7 @@ func detected(in promotion.Input, d promotion.Decision, reported []transition) [
 }
 
 // reports says whether one of the transitions names the hold.
-func reports(reported []transition, hold promotion.Hold) bool {
+func reports(reported []transition, hold verdict.Hold) bool {
 	return slices.ContainsFunc(reported, func(t transition) bool { return slices.Contains(t.holds, hold) })
 }
 
@@ -224,7 +225,7 @@ func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotio
 }
 
 // holdsIn returns the holds that the message of a condition names.
-func holdsIn(c *metav1.Condition, d promotion.Decision) []promotion.Hold {
+func holdsIn(c *metav1.Condition, d promotion.Decision) []verdict.Hold {
 	considered := promotion.Considered(d.Candidates)
 	if c.Type != v1alpha1.GatesPassingCondition || c.Status != metav1.ConditionFalse || len(considered) == 0 {
 		return nil

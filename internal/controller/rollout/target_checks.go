@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -33,7 +33,7 @@ func (r *Reconciler) keepTargetChecks(ctx context.Context, s *gather.Snapshot) b
 	for i := range min(len(s.TargetChecks.Missing), mostWrites) {
 		check := &s.TargetChecks.Missing[i]
 		if err := createTargetCheck(ctx, r.Client, r.APIReader, s.Rollout, check); err != nil {
-			s.Health.Problem = &promotion.Problem{
+			s.Health.Problem = &verdict.Problem{
 				Reason: v1alpha1.HealthCheckMissingReason, Message: gather.MissingCheck(check) + " " + whyMissing(err),
 			}
 			s.Err = errors.Join(s.Err, err)

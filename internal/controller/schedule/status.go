@@ -20,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
@@ -40,7 +41,7 @@ type observation struct {
 	gather.Schedule
 	now      time.Time
 	state    schedule.State
-	problem  *promotion.Problem      // set if the schedule cannot be evaluated
+	problem  *verdict.Problem        // set if the schedule cannot be evaluated
 	gates    []*v1alpha1.RolloutGate // those that exist
 	rollouts int                     // how many it selects
 	failures []error                 // of keepGates

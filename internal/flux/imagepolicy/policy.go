@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -122,7 +123,7 @@ func because(err error) string {
 // true.
 func deny(offer *Offer, policy *imagev1.ImagePolicy) {
 	offer.Blocking = true
-	offer.Problem = &promotion.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
+	offer.Problem = &verdict.Problem{Reason: v1alpha1.AccessDeniedReason, Message: fmt.Sprintf(
 		"ImagePolicy %s may not use ImageRepository %s: it does not exist, or its spec.accessFrom does not let in namespace %s; "+
 			"correct spec.imageRepositoryRef, or have the namespace added to spec.accessFrom",
 		client.ObjectKeyFromObject(policy), RepositoryOf(policy), policy.Namespace)}
@@ -186,7 +187,7 @@ func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 	if offer.Latest == nil || offer.Order.Kind() != promotion.BySemver || offer.Order.Comparable(offer.Latest.Tag) {
 		return
 	}
-	offer.Problem = &promotion.Problem{
+	offer.Problem = &verdict.Problem{
 		Reason: v1alpha1.InvalidReleaseTagReason,
 		Message: fmt.Sprintf("ImagePolicy %s orders by semver but names tag %q, which is no semantic version: correct its range or filterTags",
 			policy.Name, offer.Latest.Tag),
@@ -213,7 +214,7 @@ func suspended(offer *Offer, object string) {
 	if problem := offer.Problem; problem != nil && problem.Reason == v1alpha1.SuspendedReason {
 		message = problem.Message + "; " + message
 	}
-	offer.Problem = &promotion.Problem{Reason: v1alpha1.SuspendedReason, Message: message}
+	offer.Problem = &verdict.Problem{Reason: v1alpha1.SuspendedReason, Message: message}
 }
 
 // nameIn returns the name of an object, with its namespace if that is another one.
@@ -227,7 +228,7 @@ func nameIn(namespace string, o client.Object) string {
 // complain keeps only the first complaint.
 func complain(offer *Offer, message string) {
 	if offer.Problem == nil {
-		offer.Problem = &promotion.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
+		offer.Problem = &verdict.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: message}
 	}
 }
 
@@ -242,7 +243,7 @@ func complaintOf(conditions []metav1.Condition) string {
 func unusable(policy, reason, message string) Offer {
 	return Offer{Policy: promotion.Policy{
 		Name:     policy,
-		Problem:  &promotion.Problem{Reason: reason, Message: message},
+		Problem:  &verdict.Problem{Reason: reason, Message: message},
 		Blocking: true,
 	}}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -38,7 +39,7 @@ func cluster(t *testing.T, objects ...client.Object) client.WithWatch {
 type offer struct {
 	Latest   *v1alpha1.VersionInfo
 	Scanned  []string
-	Problem  *promotion.Problem
+	Problem  *verdict.Problem
 	Blocking bool
 }
 
@@ -46,8 +47,8 @@ func offerOf(p promotion.Policy) offer { return offer{p.Latest, p.Scanned, p.Pro
 
 func latest(tag string) *v1alpha1.VersionInfo { return &v1alpha1.VersionInfo{Tag: tag} }
 
-func problem(reason, message string) *promotion.Problem {
-	return &promotion.Problem{Reason: reason, Message: message}
+func problem(reason, message string) *verdict.Problem {
+	return &verdict.Problem{Reason: reason, Message: message}
 }
 
 func TestScanIsCompleteIfItShowsEveryTag(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
 
@@ -20,7 +20,7 @@ import (
 // that the controller trusts by default. Its name is empty if there is no such Secret. The
 // reader must not have a cache.
 func NewKeys(secrets client.Reader, trusted types.NamespacedName) Keys {
-	return func(ctx context.Context, e *environmentsv1.Environment) (report.TrustedKeys, *promotion.Problem, error) {
+	return func(ctx context.Context, e *environmentsv1.Environment) (report.TrustedKeys, *verdict.Problem, error) {
 		from := keySecret{NamespacedName: trusted, field: "--trusted-keys-secret"}
 		if verify := e.Spec.Backend.Verify; verify != nil {
 			from = keySecret{types.NamespacedName{Namespace: e.Namespace, Name: verify.SecretRef.Name}, "spec.backend.verify"}
@@ -35,7 +35,7 @@ type keySecret struct {
 	field string // that names it
 }
 
-func (s keySecret) read(ctx context.Context, secrets client.Reader) (report.TrustedKeys, *promotion.Problem, error) {
+func (s keySecret) read(ctx context.Context, secrets client.Reader) (report.TrustedKeys, *verdict.Problem, error) {
 	if s.Name == "" {
 		return report.TrustedKeys{}, noKeys("no keys are trusted: name a Secret with public keys in spec.backend.verify, " +
 			"or start the controller with --trusted-keys-secret"), nil
@@ -59,6 +59,6 @@ func (s keySecret) read(ctx context.Context, secrets client.Reader) (report.Trus
 	return keys, nil, nil
 }
 
-func noKeys(format string, arguments ...any) *promotion.Problem {
+func noKeys(format string, arguments ...any) *verdict.Problem {
 	return problemFor(environmentsv1.NoTrustedKeysReason, format, arguments...)
 }

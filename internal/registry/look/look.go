@@ -16,7 +16,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
@@ -98,7 +98,7 @@ type finding struct {
 	// verified means that memory is what the registry has.
 	verified bool
 	memory   memory
-	problem  *promotion.Problem
+	problem  *verdict.Problem
 	// failed means that the registry, or what is needed to ask it, did not answer.
 	failed bool
 	// cause is the error behind the problem, for the log.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -310,7 +310,7 @@ func TestWhatCannotBeReadHereIsTriedAgain(t *testing.T) {
 	b.pass(0)
 	b.Expect(b.problem()).To(Equal("UpstreamUnreadable: the report of staging cannot be read: its Environment could not be read"))
 	broken = false
-	b.keys = func(context.Context, *environmentsv1.Environment) (report.TrustedKeys, *promotion.Problem, error) {
+	b.keys = func(context.Context, *environmentsv1.Environment) (report.TrustedKeys, *verdict.Problem, error) {
 		return report.TrustedKeys{}, nil, errAway
 	}
 	b.pass(5 * time.Second)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -115,7 +115,7 @@ func openProduction(keys report.TrustedKeys, apps []application) *production {
 	for i := range apps {
 		p.apps[apps[i].key], cache[apps[i].key] = &apps[i], environmentOf(apps[i])
 	}
-	trusted := func(context.Context, *environmentsv1.Environment) (report.TrustedKeys, *promotion.Problem, error) {
+	trusted := func(context.Context, *environmentsv1.Environment) (report.TrustedKeys, *verdict.Problem, error) {
 		return keys, nil, nil
 	}
 	place := func(_ context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (registry.Place, error) {

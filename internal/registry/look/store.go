@@ -36,7 +36,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
@@ -60,7 +60,7 @@ type Result struct {
 	At time.Time
 	// Problem is why the last look found nothing that counts; nil if it did. The Report is
 	// then an older one, or it must not be used.
-	Problem *promotion.Problem
+	Problem *verdict.Problem
 }
 
 // Wish is a look that a Rollout needs.
@@ -79,7 +79,7 @@ type Pull func(ctx context.Context, place registry.Place, known string) (registr
 // Keys returns the keys that the reports of an Environment's upstreams are verified with,
 // or why there are none. The error means that they could not be read, and a retry may
 // help.
-type Keys func(ctx context.Context, e *environmentsv1.Environment) (report.TrustedKeys, *promotion.Problem, error)
+type Keys func(ctx context.Context, e *environmentsv1.Environment) (report.TrustedKeys, *verdict.Problem, error)
 
 // Place returns where the report of an upstream is, and how it is reached.
 type Place func(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (registry.Place, error)

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -20,16 +20,16 @@ import (
 // A message is the same after each look that fails for the same reason, so that a status
 // with it is not written again.
 
-func problemFor(reason, format string, arguments ...any) *promotion.Problem {
-	return &promotion.Problem{Reason: reason, Message: truncate.Message(fmt.Sprintf(format, arguments...))}
+func problemFor(reason, format string, arguments ...any) *verdict.Problem {
+	return &verdict.Problem{Reason: reason, Message: truncate.Message(fmt.Sprintf(format, arguments...))}
 }
 
-func unreadableBecause(upstream, cause string) *promotion.Problem {
+func unreadableBecause(upstream, cause string) *verdict.Problem {
 	return problemFor(environmentsv1.UpstreamUnreadableReason, "the report of %s cannot be read: %s", upstream, cause)
 }
 
 // unreadable returns why a registry could not be asked, or has no report.
-func unreadable(u environmentsv1.Upstream, place registry.Place, err error) *promotion.Problem {
+func unreadable(u environmentsv1.Upstream, place registry.Place, err error) *verdict.Problem {
 	if errors.Is(err, registry.ErrNotFound) {
 		return problemFor(environmentsv1.UpstreamUnreadableReason,
 			"there is no report of %s at %s: its Environment publishes it there with backend.type oci and backend.project %s",
@@ -78,14 +78,14 @@ func remedyOf(reason report.Reason, u environmentsv1.Upstream, place registry.Pl
 	return ""
 }
 
-func cycle(e *environmentsv1.Environment, u environmentsv1.Upstream) *promotion.Problem {
+func cycle(e *environmentsv1.Environment, u environmentsv1.Upstream) *verdict.Problem {
 	return problemFor(environmentsv1.UpstreamCycleReason, "Environment %s comes after itself (%s after %s after %s, by the report of %s): remove one of these upstreams",
 		e.Name, e.Spec.Environment, u.Environment, e.Spec.Environment, u.Environment)
 }
 
 // problemSince returns the problem. If the report could not be read for now, it says when
 // it was read last.
-func (f finding) problemSince(read time.Time) *promotion.Problem {
+func (f finding) problemSince(read time.Time) *verdict.Problem {
 	if f.problem == nil || !f.failed || f.problem.Reason != environmentsv1.UpstreamUnreadableReason || read.IsZero() {
 		return f.problem
 	}

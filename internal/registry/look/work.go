@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -135,7 +135,7 @@ func (k *upstream) take(began time.Time, f finding) (changed, isNew bool) {
 	return isNew || k.ended.IsZero() || last.Report.Source != k.result.Report.Source || !same(last.Problem, k.result.Problem), isNew
 }
 
-func same(a, b *promotion.Problem) bool { return a == b || a != nil && b != nil && *a == *b }
+func same(a, b *verdict.Problem) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // answerOnce reports whether the Environment asked for the look that has ended. If there
 // is a problem, it is looked again.

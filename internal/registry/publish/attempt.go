@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -33,7 +33,7 @@ type outcome struct {
 	// manifest is the digest of what is in the place now; empty if it is not known.
 	manifest string
 
-	problem *promotion.Problem
+	problem *verdict.Problem
 	after   time.Duration // do not try again before that
 	err     error         // what the log says
 }
@@ -41,7 +41,7 @@ type outcome struct {
 func (o outcome) reason() string { return truncate.Text(o.err.Error(), longestReason) }
 
 // has returns the outcome with a problem.
-func (o outcome) has(problem *promotion.Problem) outcome {
+func (o outcome) has(problem *verdict.Problem) outcome {
 	o.problem, o.err = problem, errors.New(problem.Message)
 	return o
 }
@@ -53,7 +53,7 @@ func (o outcome) failed(what string, err error) outcome {
 		o.after = busy.After
 	}
 	o.err = err
-	o.problem = &promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: what + ": " + registry.Cause(err) + advice(err)}
+	o.problem = &verdict.Problem{Reason: environmentsv1.PublishFailedReason, Message: what + ": " + registry.Cause(err) + advice(err)}
 	return o
 }
 
@@ -84,7 +84,7 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 		}
 		w.known = s.left()
 	}
-	var problem *promotion.Problem
+	var problem *verdict.Problem
 	w.key, problem, err = p.signer(ctx)
 	switch {
 	case err != nil:
@@ -99,7 +99,7 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	return w.do(ctx, s.hasLooked())
 }
 
-func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *promotion.Problem, error) {
+func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *verdict.Problem, error) {
 	if p.cluster == "" {
 		return report.SigningKey{}, unsigned("the controller does not know the name of its cluster: start it with --cluster-name"), nil
 	}
@@ -131,7 +131,7 @@ func (w write) do(ctx context.Context, seen bool) outcome {
 	r := report.Dated(w.content, max(o.sequence, w.last), w.clock.Now())
 	envelope, err := report.Sign(r, w.key)
 	if err != nil {
-		return o.has(&promotion.Problem{Reason: environmentsv1.PublishFailedReason, Message: "the report cannot be signed: " + err.Error()})
+		return o.has(&verdict.Problem{Reason: environmentsv1.PublishFailedReason, Message: "the report cannot be signed: " + err.Error()})
 	}
 	if o.manifest, err = w.push(ctx, w.place, envelope, ""); err != nil {
 		o.manifest = ""

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
 
@@ -27,7 +27,7 @@ const entry = "identity.key"
 // anew: so a key that was replaced is used from the next report on. The reader must have
 // no cache. A Secret without a name means that the controller was given none.
 func NewKey(secrets client.Reader, secret types.NamespacedName) Key {
-	return func(ctx context.Context) (report.SigningKey, *promotion.Problem, error) {
+	return func(ctx context.Context) (report.SigningKey, *verdict.Problem, error) {
 		if secret.Name == "" {
 			return report.SigningKey{}, unsigned("the controller has no key to sign with: start it with --signing-key-secret"), nil
 		}
@@ -44,7 +44,7 @@ func NewKey(secrets client.Reader, secret types.NamespacedName) Key {
 	}
 }
 
-func parse(secret *corev1.Secret) (report.SigningKey, *promotion.Problem, error) {
+func parse(secret *corev1.Secret) (report.SigningKey, *verdict.Problem, error) {
 	name, text := client.ObjectKeyFromObject(secret), secret.Data[entry]
 	if len(text) == 0 {
 		return report.SigningKey{}, unsigned(fmt.Sprintf("Secret %s has no %s: add the private key of this cluster", name, entry)), nil
@@ -56,8 +56,8 @@ func parse(secret *corev1.Secret) (report.SigningKey, *promotion.Problem, error)
 	return key, nil, nil
 }
 
-func unsigned(because string) *promotion.Problem {
-	return &promotion.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "the report is not published: " + because}
+func unsigned(because string) *verdict.Problem {
+	return &verdict.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "the report is not published: " + because}
 }
 
 // ClusterUID returns a function for Identity.UID.

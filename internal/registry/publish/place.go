@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -33,13 +33,13 @@ func isOfAnother(claim report.Claim, own report.Report, replaces string) bool {
 	return claim.Cluster != own.Cluster
 }
 
-func taken(reference string, claim report.Claim, own report.Report) *promotion.Problem {
+func taken(reference string, claim report.Claim, own report.Report) *verdict.Problem {
 	const characters = 64
 	of := "of another cluster, " + strconv.Quote(truncate.Text(claim.Cluster, characters))
 	if claim.Cluster == own.Cluster {
 		of = "of another cluster with the same name, " + own.Cluster
 	}
-	return &promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
+	return &verdict.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
 		"the report is not published: %s is the report %s: give each cluster a --cluster-name and a spec.backend.project "+
 			"of its own; if the other cluster is gone, %s", reference, of, takeOver(claim.ClusterUID))}
 }

@@ -24,13 +24,13 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // fails passes until an attempt more has failed, and returns the problem.
-func (s *site) fails(e *environment) promotion.Problem {
+func (s *site) fails(e *environment) verdict.Problem {
 	s.t.Helper()
 	last := s.settles(e)
 	s.Expect(last.Problem).NotTo(BeNil())
@@ -57,7 +57,7 @@ func TestRegistryGoesAwayAndComesBack(t *testing.T) {
 		})
 	})
 	e.says(deploying("1.1.0"))
-	want := promotion.Problem{
+	want := verdict.Problem{
 		Reason: environmentsv1.PublishFailedReason, Message: "the report cannot be stored in " + s.host() + "/promotions/staging:shop.web: the registry answers 502 Bad Gateway",
 	}
 	s.Expect(s.fails(e)).To(Equal(want))
@@ -82,7 +82,7 @@ func TestRegistryGoesAwayAndComesBack(t *testing.T) {
 	s.Expect(s.fails(e)).To(Equal(want))
 	s.set(func() { s.handler = nil })
 	s.later(firstRetry)
-	s.Eventually(func() *promotion.Problem { return s.pass(e).Problem }).Should(BeNil())
+	s.Eventually(func() *verdict.Problem { return s.pass(e).Problem }).Should(BeNil())
 	s.Expect(s.published(e).Releases[0].Tag).To(Equal("1.1.8"))
 }
 
@@ -116,7 +116,7 @@ func TestRegistryThatAsksToWaitIsLeftAlone(t *testing.T) {
 	s.later(89 * time.Second)
 	s.rests()
 	s.later(time.Second)
-	s.Eventually(func() *promotion.Problem { return s.pass(e).Problem }).Should(BeNil())
+	s.Eventually(func() *verdict.Problem { return s.pass(e).Problem }).Should(BeNil())
 	s.published(e)
 }
 
@@ -220,7 +220,7 @@ func TestReportOfAnotherClusterIsNotOverwritten(t *testing.T) {
 			if test.uid != "" {
 				remedy = "start this controller with --take-over-reports-of=" + test.uid
 			}
-			want := promotion.Problem{Reason: environmentsv1.ReportTakenReason, Message: "the report is not published: " + s.host() +
+			want := verdict.Problem{Reason: environmentsv1.ReportTakenReason, Message: "the report is not published: " + s.host() +
 				"/promotions/staging:shop.web is the report of another cluster" + test.of +
 				": give each cluster a --cluster-name and a spec.backend.project of its own; if the other cluster is gone, " + remedy}
 			s.Expect(s.fails(e)).To(Equal(want))
@@ -229,7 +229,7 @@ func TestReportOfAnotherClusterIsNotOverwritten(t *testing.T) {
 			s.Eventually(func() int { return s.failures(e) }).Should(Equal(2))
 			s.Expect(s.registry.Delete(t.Context(), "promotions/staging", "shop.web")).To(Succeed())
 			s.later(lastRetry)
-			s.Eventually(func() *promotion.Problem { return s.pass(e).Problem }).Should(BeNil())
+			s.Eventually(func() *verdict.Problem { return s.pass(e).Problem }).Should(BeNil())
 			s.published(e)
 		})
 	}
@@ -287,7 +287,7 @@ func TestClusterNeedsAName(t *testing.T) {
 	s.restart()
 	e := s.add("shop", "web")
 	e.says(deploying("1.0.0"))
-	s.Expect(s.fails(e)).To(Equal(promotion.Problem{Reason: environmentsv1.SigningKeyMissingReason,
+	s.Expect(s.fails(e)).To(Equal(verdict.Problem{Reason: environmentsv1.SigningKeyMissingReason,
 		Message: "the report is not published: the controller does not know the name of its cluster: start it with --cluster-name"}))
 	s.rests()
 }
@@ -297,11 +297,11 @@ func TestKeyIsAddedLater(t *testing.T) {
 	s.noKey = unsigned("there is none")
 	e := s.add("shop", "web")
 	e.says(deploying("1.0.0"))
-	s.Expect(s.fails(e)).To(Equal(promotion.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "the report is not published: there is none"}))
+	s.Expect(s.fails(e)).To(Equal(verdict.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "the report is not published: there is none"}))
 	s.rests()
 	s.set(func() { s.noKey = nil })
 	s.later(firstRetry)
-	s.Eventually(func() *promotion.Problem { return s.pass(e).Problem }).Should(BeNil())
+	s.Eventually(func() *verdict.Problem { return s.pass(e).Problem }).Should(BeNil())
 	s.published(e)
 }
 
@@ -345,7 +345,7 @@ func TestUIDIsReadUntilThatSucceeds(t *testing.T) {
 	s.rests()
 	s.set(func() { s.clusterUID = "6a1d" })
 	s.later(firstRetry)
-	s.Eventually(func() *promotion.Problem { return s.pass(e).Problem }).Should(BeNil())
+	s.Eventually(func() *verdict.Problem { return s.pass(e).Problem }).Should(BeNil())
 	s.Expect(s.published(e).ClusterUID).To(Equal("6a1d"))
 	s.set(func() { s.clusterUID = "broken" })
 	s.later(time.Minute)
@@ -421,7 +421,7 @@ func TestKey(t *testing.T) {
 				return
 			}
 			g.Expect(key).To(BeZero())
-			want := &promotion.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "the report is not published: " + test.want}
+			want := &verdict.Problem{Reason: environmentsv1.SigningKeyMissingReason, Message: "the report is not published: " + test.want}
 			g.Expect(cmp.Diff(want, problem)).To(BeEmpty())
 		})
 	}

@@ -40,7 +40,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
@@ -56,7 +56,7 @@ type Publication struct {
 	// ReportTaken. It stands until an attempt succeeds, the spec changes, or nothing has to
 	// be stored any more. Its message does not change from one attempt to the next. It is
 	// nil if nothing failed.
-	Problem *promotion.Problem
+	Problem *verdict.Problem
 }
 
 type (
@@ -68,7 +68,7 @@ type (
 	PlaceOf func(ctx context.Context, reader client.Reader, e *environmentsv1.Environment, repository, tag string) (registry.Place, error)
 	// Key returns the key of this cluster, or why there is none. Its error is that of the
 	// API server.
-	Key func(ctx context.Context) (report.SigningKey, *promotion.Problem, error)
+	Key func(ctx context.Context) (report.SigningKey, *verdict.Problem, error)
 )
 
 // Identity is who signs.

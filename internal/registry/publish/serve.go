@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // workers is how many reports are stored at a time. The namespaces share them: the registry
@@ -93,7 +93,7 @@ func (p *Publisher) end(key types.NamespacedName, began *subject, o outcome) {
 
 // note logs the whole error when a problem begins. Later attempts are only logged for
 // those who look for them.
-func (p *Publisher) note(key types.NamespacedName, before, after *promotion.Problem, o outcome) {
+func (p *Publisher) note(key types.NamespacedName, before, after *verdict.Problem, o outcome) {
 	log := p.log.WithValues("environment", key.String())
 	switch {
 	case o.stored != nil:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -52,7 +52,7 @@ type subject struct {
 	compare   time.Time
 	comparing bool
 
-	problem  *promotion.Problem
+	problem  *verdict.Problem
 	failures int
 	retry    time.Time // not before this time
 	pace     pace

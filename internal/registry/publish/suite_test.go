@@ -27,7 +27,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -52,7 +52,7 @@ type site struct {
 	mu         sync.Mutex
 	handler    http.Handler // of the server; the registry if it is nil
 	key        report.SigningKey
-	noKey      *promotion.Problem
+	noKey      *verdict.Problem
 	clusterUID string
 	asked      []string // requests to the server
 	places     int      // attempts that came so far
@@ -172,7 +172,7 @@ func (s *site) placeOf(_ context.Context, _ client.Reader, e *environmentsv1.Env
 	return registry.Place{Repository: repository, Tag: tag, Insecure: true, Namespace: e.Namespace}, nil
 }
 
-func (s *site) signingKey(context.Context) (report.SigningKey, *promotion.Problem, error) {
+func (s *site) signingKey(context.Context) (report.SigningKey, *verdict.Problem, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.key, s.noKey, nil

@@ -20,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // changing is what all verbs that change something do: predict, ask, send what was
@@ -159,7 +160,7 @@ func (c *changing) effectOf(v program.View, r request.Request) (*prediction, err
 
 // objection returns what the engine would answer to a request instead of doing it.
 func objection(before, after promotion.Decision) string {
-	isNew := func(p, was *promotion.Problem) bool { return p != nil && (was == nil || *p != *was) }
+	isNew := func(p, was *verdict.Problem) bool { return p != nil && (was == nil || *p != *was) }
 	switch {
 	case isNew(after.Problem, before.Problem):
 		return after.Problem.Message
@@ -207,7 +208,7 @@ func besides(v program.View, d promotion.Decision) string {
 	return text
 }
 
-func messages(holds []promotion.Hold) string {
+func messages(holds []verdict.Hold) string {
 	all := make([]string, 0, len(holds))
 	for _, hold := range holds {
 		all = append(all, hold.Message)

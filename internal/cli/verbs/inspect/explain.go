@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -236,7 +237,7 @@ func (e *explaining) candidate(v program.View, c explain.Candidate) {
 
 // applicationsOf returns the applications whose environments hold a candidate.
 func applicationsOf(v program.View, c explain.Candidate) []string {
-	if !slices.ContainsFunc(c.Holds, func(h explain.Hold) bool { return promotion.IsUpstreamReason(h.Reason) }) {
+	if !slices.ContainsFunc(c.Holds, func(h explain.Hold) bool { return verdict.IsOfUpstreams(h.Reason) }) {
 		return nil
 	}
 	var all []string

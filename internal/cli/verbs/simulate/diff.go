@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 type comparing struct {
@@ -195,12 +196,12 @@ func (c *comparing) decided(ctx context.Context, facts *snapshot.Snapshot, key c
 	case len(d.Candidates) == 0:
 		return "no candidate", nil
 	case d.Candidates[0].Eligible():
-		return promotion.Waiting(d.Candidates[0].Release.Tag, d.Message), nil
+		return verdict.Waiting(d.Candidates[0].Release.Tag, d.Message), nil
 	}
 	return fmt.Sprintf("%s is held: %s", d.Candidates[0].Release.Tag, reasonsWithTimes(d.Candidates[0].Holds)), nil
 }
 
-func reasonsWithTimes(holds []promotion.Hold) string {
+func reasonsWithTimes(holds []verdict.Hold) string {
 	all := make([]string, 0, len(holds))
 	for _, hold := range holds {
 		all = append(all, hold.Reason+": "+hold.Message)
