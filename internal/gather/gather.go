@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -77,10 +78,10 @@ type Started interface {
 type Images interface {
 	// Policy returns the policy of an offer, with all tags of the registry if Flux shows
 	// only some of them.
-	Policy(rollout types.NamespacedName, offer imagepolicy.Offer) promotion.Policy
+	Policy(rollout types.NamespacedName, offer imagepolicy.Offer) releases.Policy
 	// Metadata returns what is known of the releases for which the status of the Rollout
 	// has no metadata.
-	Metadata(in promotion.Input, offer imagepolicy.Offer) []promotion.Metadata
+	Metadata(in promotion.Input, offer imagepolicy.Offer) []releases.Metadata
 }
 
 // Memory is what a controller remembers of its own writes, and what no cache shows.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // settled returns the input with a history in which nothing counts from a time that is still to
@@ -37,7 +38,7 @@ func countsFromLater(e *v1alpha1.DeploymentHistoryEntry, now time.Time) bool {
 // promotion and of its retry stay: they identify it, and other controllers compare them with
 // times of other clocks. A rollback is due as long after the failure as before.
 func settle(e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
-	present := metav1.Time{Time: wholeSecond(now)}
+	present := metav1.Time{Time: verdict.WholeSecond(now)}
 	if isAhead(e.BakeEndTime, now) && e.RollbackDue != nil {
 		e.RollbackDue = &metav1.Time{Time: present.Add(e.RollbackDue.Sub(e.BakeEndTime.Time))}
 	}

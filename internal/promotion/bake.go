@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -95,7 +96,7 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.lookAt(lostAt)
 		d.lookAt(targetsLostAt)
 	case in.Now.Before(end):
-		d.wait(v1alpha1.ProgressingReason, "baking until "+clock(end))
+		d.wait(v1alpha1.ProgressingReason, "baking until "+verdict.Clock(end))
 		d.lookAt(end)
 	case !in.Targets.applied():
 		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.outdated(), "; "))
@@ -170,7 +171,7 @@ func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
 	}
 	begun := *entry
 	if begun.BakeStartTime == nil { // otherwise a user let a stopped bake continue
-		begun.BakeStartTime = &metav1.Time{Time: wholeSecond(in.Now)}
+		begun.BakeStartTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
 	}
 	d.Action, d.Reason, d.Message = StartBake, v1alpha1.BakeTimeStartedReason, baking(in, &begun)
 	d.lookAt(bakeEnd(in, &begun))
@@ -229,7 +230,7 @@ func proven(in Input) string {
 		evidence = append(evidence, in.Targets.evidence())
 	}
 	if len(in.Health.Checks) > 0 {
-		checks := Count(len(in.Health.Checks), "HealthCheck")
+		checks := verdict.Count(len(in.Health.Checks), "HealthCheck")
 		if values := lastValues(in.Health.Checks); len(values) > 0 {
 			checks += ": " + truncate.List(values)
 		}
@@ -239,14 +240,6 @@ func proven(in Input) string {
 		return "nothing to deploy"
 	}
 	return strings.Join(evidence, " and ")
-}
-
-// Count formats a number of things for a message.
-func Count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func describe(failed []v1alpha1.FailedHealthCheck) string {

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -26,7 +28,7 @@ func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 	if bake := in.Rollout.Spec.BakeTimeOf(entry); bake != nil {
 		start = start.Add(bake.Duration)
 	}
-	return start.Add(entry.StoodStill(wholeSecond(in.Now)))
+	return start.Add(entry.StoodStill(verdict.WholeSecond(in.Now)))
 }
 
 // lull is how long the clock may stand still before that is worth a report: to replace a
@@ -40,7 +42,7 @@ func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, 
 		d.Message = truncate.Join(in.Targets.outdated(), "; ")
 	}
 	since := unprovenSince(entry, in.Now)
-	d.Unproven, d.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", clock(since), d.Message)
+	d.Unproven, d.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", verdict.Clock(since), d.Message)
 	if due := since.Add(lull); in.Now.Before(due) {
 		d.lookAt(due)
 	} else {
@@ -104,10 +106,10 @@ func recordBakeClock(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEn
 	case o.Unproven && entry.UnprovenSince == nil:
 		entry.UnprovenSince = &metav1.Time{Time: in.Now.Truncate(time.Second)}
 	case !o.Unproven && entry.UnprovenSince != nil:
-		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(wholeSecond(in.Now))}
+		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(verdict.WholeSecond(in.Now))}
 		entry.UnprovenSince = nil
 		if o.Action == Wait {
-			entry.BakeStatusMessage = text(truncate.Text(baking(in, entry), longestMessage))
+			entry.BakeStatusMessage = releases.OrNil(truncate.Text(baking(in, entry), verdict.LongestMessage))
 		}
 	}
 }
@@ -118,12 +120,12 @@ func baking(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
 	if of := in.Rollout.Spec.BakeTimeOf(entry); of != nil {
 		bake = of.Duration
 	}
-	return fmt.Sprintf("%s; baking for %s, until %s%s", proven(in), bake, clock(bakeEnd(in, entry)), pauses(in, entry))
+	return fmt.Sprintf("%s; baking for %s, until %s%s", proven(in), bake, verdict.Clock(bakeEnd(in, entry)), pauses(in, entry))
 }
 
 // pauses says for how long the clock stood still; empty if it never did.
 func pauses(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
-	stood := entry.StoodStill(wholeSecond(in.Now))
+	stood := entry.StoodStill(verdict.WholeSecond(in.Now))
 	if stood == 0 {
 		return ""
 	}

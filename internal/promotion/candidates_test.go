@@ -7,12 +7,13 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestCandidates(t *testing.T) {
 	for name, test := range map[string]struct {
-		spec    promotion.OrderSpec
+		spec    releases.OrderSpec
 		ledger  []string
 		history []*fixture.EntryBuilder
 		want    []string
@@ -50,13 +51,13 @@ func TestCandidates(t *testing.T) {
 			want:    []string{"1.1.0"},
 		},
 		"only what the policy's range admits now": {
-			spec:    promotion.OrderSpec{Kind: promotion.BySemver, Range: "1.x"},
+			spec:    releases.OrderSpec{Kind: releases.BySemver, Range: "1.x"},
 			ledger:  []string{"1.0.0", "1.1.0", "1.2.0-rc.1", "2.0.0"},
 			history: []*fixture.EntryBuilder{entry("1.0.0").Succeeded()},
 			want:    []string{"1.1.0"},
 		},
 		"a release outside the range is still a position": {
-			spec:    promotion.OrderSpec{Kind: promotion.BySemver, Range: "<2.0.0"},
+			spec:    releases.OrderSpec{Kind: releases.BySemver, Range: "<2.0.0"},
 			ledger:  []string{"1.0.0", "1.1.0"},
 			history: []*fixture.EntryBuilder{entry("2.0.0").Succeeded()},
 		},
@@ -134,7 +135,7 @@ func TestCandidates(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := promotion.Candidates(fixture.Releases(test.ledger...), entries(test.history...), promotion.Policy{Order: order(test.spec)})
+			got := releases.Candidates(fixture.Releases(test.ledger...), entries(test.history...), releases.Policy{Order: order(test.spec)})
 			diff(t, test.want, tags(got))
 		})
 	}
@@ -149,11 +150,11 @@ func TestCandidatesStayAsListedWhileThePolicyIsGone(t *testing.T) {
 		return all
 	}
 	known := func() *fixture.RolloutBuilder { return rollout().Ledger("1.0.0", "1.1.0", "1.2.0-rc.1", "1.2.0") }
-	gone := promotion.Policy{Name: "shop", Problem: broken, Blocking: true}
+	gone := releases.Policy{Name: "shop", Problem: broken, Blocking: true}
 	for name, test := range map[string]struct {
 		rollout *fixture.RolloutBuilder
 		listed  []v1alpha1.ReleaseCandidate
-		policy  promotion.Policy
+		policy  releases.Policy
 		want    []string
 	}{
 		"what it admitted, in its order": {
@@ -167,7 +168,7 @@ func TestCandidatesStayAsListedWhileThePolicyIsGone(t *testing.T) {
 		"none if none was listed": {rollout: known().History(entry("1.0.0").Succeeded()), policy: gone},
 		"all that it admits as soon as that is known": {
 			rollout: known().History(entry("1.0.0").Succeeded()),
-			policy:  promotion.Policy{Name: "shop", Order: order(anySemver), Problem: broken, Blocking: true},
+			policy:  releases.Policy{Name: "shop", Order: order(anySemver), Problem: broken, Blocking: true},
 			want:    []string{"1.2.0", "1.2.0-rc.1", "1.1.0"},
 		},
 	} {

@@ -5,9 +5,9 @@ package promotion
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -124,8 +124,8 @@ func requested(in Input, tag string) lift {
 // judge returns a verdict for every candidate, newest first. A release that was deleted
 // from the registry is not a candidate: Flux could not pull it.
 func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
-	candidates := candidatesOf(in, ledger)
-	verdicts, withdrawn, said := make([]Verdict, 0, len(candidates)), in.Policy.withdrawn(), sameForAll(in)
+	candidates := releases.CandidatesOf(in.Rollout, in.Policy, ledger)
+	verdicts, withdrawn, said := make([]Verdict, 0, len(candidates)), in.Policy.Withdrawn(), sameForAll(in)
 	for _, release := range candidates {
 		if !withdrawn(release.Tag) {
 			verdicts = append(verdicts, Verdict{Release: release, Holds: holdsOn(in, release, said)})
@@ -135,10 +135,10 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	if in.Rollout.Current() == nil {
 		return verdicts // while nothing runs yet, no release can be skipped and none is older
 	}
-	switch deployed := positionOf(ledger, in.Rollout.Status.History, in.Policy); {
-	case beforeMove(in.Rollout.Status.History, in.Policy) != nil:
+	switch deployed := releases.PositionOf(ledger, in.Rollout.Status.History, in.Policy); {
+	case releases.BeforeMove(in.Rollout.Status.History, in.Policy) != nil:
 		considerMovedImage(in, verdicts)
-	case deployed.entry == nil:
+	case deployed.Entry == nil:
 		considerWithoutPosition(in, verdicts)
 	default:
 		considerSameVersion(deployed, verdicts)
@@ -216,11 +216,11 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 
 // considerMovedImage holds every candidate while the position is one of another image.
 func considerMovedImage(in Input, verdicts []Verdict) {
-	before := beforeMove(in.Rollout.Status.History, in.Policy)
+	before := releases.BeforeMove(in.Rollout.Status.History, in.Policy)
 	hold := verdict.Hold{
 		Reason: v1alpha1.PositionUnknownReason,
 		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to go on from",
-			in.Policy.Name, truncate.Text(in.Policy.ranked(), longestName), before.Version.Tag, truncate.Text(before.Image, longestName)),
+			in.Policy.Name, truncate.Text(in.Policy.Ranked(), verdict.LongestName), before.Version.Tag, truncate.Text(before.Image, verdict.LongestName)),
 	}
 	for i := range verdicts {
 		verdicts[i].Holds = append(verdicts[i].Holds, hold)
@@ -229,10 +229,10 @@ func considerMovedImage(in Input, verdicts []Verdict) {
 
 // considerSameVersion holds the candidates that have the same version as what is deployed,
 // if nothing tells whether they are newer.
-func considerSameVersion(deployed position, verdicts []Verdict) {
+func considerSameVersion(deployed releases.Position, verdicts []Verdict) {
 	for i := range verdicts {
 		release := verdicts[i].Release
-		if deployed.order.placed(release).relation(deployed.placed) == sameVersion {
+		if deployed.Order.Placed(release).Relation(deployed.Placed) == releases.SameVersion {
 			verdicts[i].Holds = append(verdicts[i].Holds, verdict.Hold{
 				Reason: v1alpha1.SameVersionReason,
 				Message: fmt.Sprintf("%s has the same version as %s, and the policy cannot tell which is newer: pin it to deploy it",
@@ -284,9 +284,9 @@ func leftToTheController(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	case in.Rollout.Pinned() == "":
 		return &verdict.Hold{
 			Reason:  v1alpha1.ForcedReason,
-			Message: fmt.Sprintf("%s asks for %s; remove it to resume automatic promotions", v1alpha1.ForceDeployAnnotation, quote(wanted)),
+			Message: fmt.Sprintf("%s asks for %s; remove it to resume automatic promotions", v1alpha1.ForceDeployAnnotation, verdict.Quote(wanted)),
 		}
-	case !IsTag(wanted):
+	case !releases.IsTag(wanted):
 		problem := impossible(in.Rollout, nil)
 		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
 	}
@@ -327,7 +327,7 @@ func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 // skipped.
 func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
-	if !oneByOne || in.Rollout.Current() == nil || in.Policy.Order.Kind() != BySemver || in.Policy.Partial == "" {
+	if !oneByOne || in.Rollout.Current() == nil || in.Policy.Order.Kind() != releases.BySemver || in.Policy.Partial == "" {
 		return nil
 	}
 	return &verdict.Hold{
@@ -341,7 +341,7 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 // tag is another release.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	entry := newestPromotion(in, release)
-	if entry.State() != v1alpha1.BakeFailed || isLifted(in, entry) || in.Rollout.Spec.RollsBack() && differs(entry.Version.Digest, release.Digest) {
+	if entry.State() != v1alpha1.BakeFailed || isLifted(in, entry) || in.Rollout.Spec.RollsBack() && releases.Differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
 	return &verdict.Hold{
@@ -356,8 +356,8 @@ func newestPromotion(in Input, release v1alpha1.VersionInfo) *v1alpha1.Deploymen
 	for i := range in.Rollout.Status.History {
 		entry := &in.Rollout.Status.History[i]
 		same := entry.Version.Tag == release.Tag ||
-			isSame(entry.Version.Digest, release.Digest) && in.Policy.Order.relation(entry.Version, release) == sameRelease
-		if same && !in.Policy.isOfAnother(entry) {
+			releases.IsSame(entry.Version.Digest, release.Digest) && in.Policy.Order.Relation(entry.Version, release) == releases.SameRelease
+		if same && !in.Policy.IsOfAnother(entry) {
 			return entry
 		}
 	}
@@ -416,16 +416,13 @@ func intervalOver(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if current == nil || interval == nil {
 		return nil
 	}
-	next := wholeSecond(current.PromotedTime().Add(interval.Duration))
+	next := verdict.WholeSecond(current.PromotedTime().Add(interval.Duration))
 	if !in.Now.Before(next) {
 		return nil
 	}
 	return &verdict.Hold{
 		Reason:  v1alpha1.ReleaseIntervalReason,
-		Message: fmt.Sprintf("spec.releaseUpdateInterval allows the next promotion at %s", clock(next)),
+		Message: fmt.Sprintf("spec.releaseUpdateInterval allows the next promotion at %s", verdict.Clock(next)),
 		Until:   next,
 	}
 }
-
-// clock formats a time for a message.
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }

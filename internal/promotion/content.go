@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -58,7 +59,7 @@ func (in Input) compared(t Target, release string) Target {
 			"push each release under a tag of its own, or pin another release with spec.wantedVersion", tag, t.Digest, release, unproven.Message)
 	case accepted != "" && accepted != t.Digest:
 		t.Moved = movedFrom(accepted, tag, t)
-	case orEmpty(current.Version.Digest) == "", current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
+	case releases.OrEmpty(current.Version.Digest) == "", current.State() == v1alpha1.BakeSucceeded, in.offers(tag, t.Digest):
 		t.Moved = movedFrom(release, tag, t)
 	default:
 		t.State, t.Reason, t.Mismatch = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true
@@ -83,8 +84,8 @@ func (in Input) lacksProof(t Target) *verdict.Hold {
 	if byUser && provenUpstream(in, current.Version) != nil {
 		return nil
 	}
-	pulled := known(in.Rollout.Status.AvailableReleases, current.Version.Tag)
-	if orEmpty(pulled.Digest) != t.Digest {
+	pulled := releases.Known(in.Rollout.Status.AvailableReleases, current.Version.Tag)
+	if releases.OrEmpty(pulled.Digest) != t.Digest {
 		pulled = v1alpha1.VersionInfo{Tag: current.Version.Tag, Digest: &t.Digest}
 	}
 	return provenUpstream(in, pulled)
@@ -116,7 +117,7 @@ func movedFrom(was, tag string, t Target) string {
 // was recorded with, or else the one that Flux first pulled for the image of the policy.
 // It is empty if neither is known.
 func (in Input) content() string {
-	if digest := orEmpty(in.Rollout.Current().Version.Digest); digest != "" {
+	if digest := releases.OrEmpty(in.Rollout.Current().Version.Digest); digest != "" {
 		return digest
 	}
 	for _, t := range in.Targets.All {
@@ -176,7 +177,7 @@ func (in Input) ofEntry(history []v1alpha1.DeploymentHistoryEntry, i int) (v1alp
 	case !sameEntry(*current, history[i]): // the newest entry gets other content; an old one is from another time
 		return release, i > 0
 	}
-	release.Digest = text(in.content())
+	release.Digest = releases.OrNil(in.content())
 	return release, true
 }
 
@@ -200,7 +201,7 @@ func sameEntry(a, b v1alpha1.DeploymentHistoryEntry) bool {
 // that of an image in the release's index. An index that lists the release is no proof:
 // another image of that index may be the one that runs.
 func (in Input) isPart(release, digest string) bool {
-	return release == digest || slices.ContainsFunc(in.Metadata, func(m Metadata) bool {
+	return release == digest || slices.ContainsFunc(in.Metadata, func(m releases.Metadata) bool {
 		return m.Digest == release && slices.Contains(m.Manifests, digest)
 	})
 }
@@ -208,8 +209,8 @@ func (in Input) isPart(release, digest string) bool {
 // offers reports whether the registry is known to have that content under the tag.
 func (in Input) offers(tag, digest string) bool {
 	latest := in.Policy.Latest
-	return latest != nil && latest.Tag == tag && orEmpty(latest.Digest) == digest ||
-		orEmpty(known(in.Rollout.Status.AvailableReleases, tag).Digest) == digest
+	return latest != nil && latest.Tag == tag && releases.OrEmpty(latest.Digest) == digest ||
+		releases.OrEmpty(releases.Known(in.Rollout.Status.AvailableReleases, tag).Digest) == digest
 }
 
 // undecided returns how many of the newest entries nobody has decided. Each of them is
@@ -242,7 +243,7 @@ func (d *Decision) chooseMoved(in Input) bool {
 	switch {
 	case in.Policy.Image == "": // once the policy is back, it shows whether the release moved or another image
 		release = v1alpha1.VersionInfo{Tag: release.Tag}
-	case target.Image == in.Policy.Image && target.Digest != orEmpty(release.Digest):
+	case target.Image == in.Policy.Image && target.Digest != releases.OrEmpty(release.Digest):
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
 	}
 	d.promote(in, release, v1alpha1.GroundsMoved)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -210,7 +212,7 @@ func (p Proofs) failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
 // left as a cause.
 func (p Proof) complaint() string {
 	if !p.LostSince.IsZero() {
-		return truncate.Text(fmt.Sprintf("not healthy since %s: %s", clock(p.LostSince), orEmpty(p.Check.Status.Message)), longestComplaint)
+		return truncate.Text(fmt.Sprintf("not healthy since %s: %s", verdict.Clock(p.LostSince), releases.OrEmpty(p.Check.Status.Message)), verdict.LongestComplaint)
 	}
 	said := p.Check.Status.Message
 	healthy := p.Check.Status.Status == v1alpha1.HealthStatusHealthy
@@ -218,7 +220,7 @@ func (p Proof) complaint() string {
 	case p.State == Unreset && healthy:
 		return "Healthy, but of the release before"
 	case said != nil && *said != "" && *said != ResetMessage:
-		return truncate.Text(*said, longestComplaint)
+		return truncate.Text(*said, verdict.LongestComplaint)
 	case p.State == Disproven:
 		return "reported an error without a message"
 	}

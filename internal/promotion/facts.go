@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // isAutomatic reports whether an entry was made without the help of a user.
@@ -72,7 +73,7 @@ func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.Deplo
 // empty if this controller has not written it. Only this function and causeWithoutField
 // read messages of this controller: they are all that other clients keep.
 func groundsOf(entry, before *v1alpha1.DeploymentHistoryEntry) (v1alpha1.Grounds, []v1alpha1.LiftedHold) {
-	message := orEmpty(entry.Message)
+	message := releases.OrEmpty(entry.Message)
 	switch bySystem := entry.TriggeredBy != nil && entry.TriggeredBy.Kind == v1alpha1.TriggeredBySystem; {
 	case message == pinnedText:
 		return v1alpha1.GroundsPinned, nil
@@ -108,7 +109,7 @@ func automaticGroundsOf(message string) (v1alpha1.Grounds, []v1alpha1.LiftedHold
 // causeWithoutField returns the cause of a failure that has lost it. In doubt, nothing is
 // known to be wrong with the release.
 func causeWithoutField(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
-	if len(entry.FailedHealthChecks) == 0 || strings.HasPrefix(orEmpty(entry.BakeStatusMessage), atDeadline) {
+	if len(entry.FailedHealthChecks) == 0 || strings.HasPrefix(releases.OrEmpty(entry.BakeStatusMessage), atDeadline) {
 		return v1alpha1.CauseDeployTimeout
 	}
 	return v1alpha1.CauseHealthCheckFailed

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -32,7 +33,7 @@ func goOn(in Input) string {
 		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	}
 	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
-		truncate.Text(good.Version.Tag, longestOfOld))
+		truncate.Text(good.Version.Tag, releases.LongestOfOld))
 }
 
 // lastProven returns the entry of the release that is good to go back to; nil if the
@@ -60,15 +61,15 @@ func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 // elsewhere. The time is when that may have ended for a newer one.
 func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
 	in = in.indexed()
-	failed, withdrawn, until := map[string]bool{}, in.Policy.withdrawn(), time.Time{}
+	failed, withdrawn, until := map[string]bool{}, in.Policy.Withdrawn(), time.Time{}
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
-		case imagename.Differ(history[i].Image, cmp.Or(in.Policy.ranked(), history[0].Image)): // its tag is another release now
+		case imagename.Differ(history[i].Image, cmp.Or(in.Policy.Ranked(), history[0].Image)): // its tag is another release now
 		case i == 0 || state == v1alpha1.BakeFailed:
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
-		case isSameOrChanged(version, &history[0].Version, known(ledger, version.Tag)):
+		case isSameOrChanged(version, &history[0].Version, releases.Known(ledger, version.Tag)):
 		case knownBad(in, *version) != nil:
 			if end := knownBad(in, *version).until(); endsLater(until, end) {
 				until = end
@@ -83,11 +84,5 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 // isSameOrChanged reports whether the tag of a release brings back the content that runs
 // now, or points to other content than the release had.
 func isSameOrChanged(version, current *v1alpha1.VersionInfo, listed v1alpha1.VersionInfo) bool {
-	return isSame(version.Digest, current.Digest) || differs(version.Digest, listed.Digest)
+	return releases.IsSame(version.Digest, current.Digest) || releases.Differs(version.Digest, listed.Digest)
 }
-
-// isSame reports whether two digests are known and equal.
-func isSame(a, b *string) bool { return a != nil && b != nil && *a == *b }
-
-// differs reports whether two digests are known and not equal.
-func differs(a, b *string) bool { return a != nil && b != nil && *a != *b }

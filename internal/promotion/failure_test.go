@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -18,7 +19,7 @@ func TestWayOutOfAFailureNamesTheLastGoodRelease(t *testing.T) {
 	const nowhere = "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	for name, test := range map[string]struct {
 		history []*fixture.EntryBuilder
-		policy  promotion.Policy
+		policy  releases.Policy
 		want    string
 	}{
 		"the one before": {
@@ -49,12 +50,12 @@ func TestWayOutOfAFailureNamesTheLastGoodRelease(t *testing.T) {
 		},
 		"not what is gone from the registry": {
 			history: []*fixture.EntryBuilder{entry("1.2.0").Failed(), entry("1.1.0").Succeeded(), entry("1.0.0").Succeeded()},
-			policy:  promotion.Policy{Complete: true, Scanned: []string{"1.2.0", "1.0.0"}},
+			policy:  releases.Policy{Complete: true, Scanned: []string{"1.2.0", "1.0.0"}},
 			want:    backTo("1.0.0"),
 		},
 		"what a scan does not show, which shows some tags only": {
 			history: []*fixture.EntryBuilder{entry("1.2.0").Failed(), entry("1.1.0").Succeeded()},
-			policy:  promotion.Policy{Scanned: []string{"1.2.0"}},
+			policy:  releases.Policy{Scanned: []string{"1.2.0"}},
 			want:    backTo("1.1.0"),
 		},
 		"none, after the first release": {history: []*fixture.EntryBuilder{entry("1.0.0").Failed()}, want: nowhere},

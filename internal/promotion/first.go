@@ -9,6 +9,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -29,7 +30,7 @@ func (d *Decision) chooseFirst(in Input) {
 				truncate.List(owned)),
 		}
 	case len(owned) == 1:
-		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, known(d.Ledger, owned[0])
+		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, releases.Known(d.Ledger, owned[0])
 		d.Reason = v1alpha1.ReleaseAdoptedReason
 		d.Message = "the history was lost" + carriedText
 	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:

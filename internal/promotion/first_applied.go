@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -28,7 +29,7 @@ func (d *Decision) chooseApplied(in Input) {
 			"if nothing runs yet, set spec.wantedVersion to the first release", carried[0], truncate.Join(outdated, "; "))
 	default:
 		d.Action, d.Grounds, d.Reason = Adopt, v1alpha1.GroundsAdopted, v1alpha1.ReleaseAdoptedReason
-		d.Release, d.Message = in.asPulled(known(d.Ledger, carried[0])), "spec.firstRelease is Applied"+carriedText
+		d.Release, d.Message = in.asPulled(releases.Known(d.Ledger, carried[0])), "spec.firstRelease is Applied"+carriedText
 	}
 }
 
@@ -52,11 +53,11 @@ func (t Targets) unknownVersion() *verdict.Problem {
 	switch {
 	case len(t.Carried) > 1:
 		return t.disagree()
-	case len(t.Carried) == 1 && !IsTag(t.Carried[0]):
+	case len(t.Carried) == 1 && !releases.IsTag(t.Carried[0]):
 		return &verdict.Problem{
 			Reason: v1alpha1.FirstReleaseUnknownReason,
 			Message: fmt.Sprintf("spec.firstRelease is Applied, and the targets carry %s, which cannot be a tag: set spec.wantedVersion to the right one",
-				quote(t.Carried[0])),
+				verdict.Quote(t.Carried[0])),
 		}
 	case unset >= 0:
 		return &verdict.Problem{
@@ -95,7 +96,7 @@ func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 func (in Input) asPulled(release v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	digest := in.pulled()
 	switch {
-	case digest == "" || in.isPart(orEmpty(release.Digest), digest):
+	case digest == "" || in.isPart(releases.OrEmpty(release.Digest), digest):
 	case release.Digest == nil:
 		release.Digest = &digest
 	default:

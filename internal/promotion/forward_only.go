@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -22,17 +23,6 @@ const mostMarksAsked = 20
 // Only then the status says of its releases whether they are.
 func respectsMarks(spec *v1alpha1.RolloutSpec) bool {
 	return spec.RollsBack() && spec.Rollback.Barriers == v1alpha1.RollbackBarriersRespect
-}
-
-// markOf returns whether a release is forward-only; nil if it is not known. What is known
-// of its content stays. Without a digest nobody knows whether that was the content that
-// the registry reports now.
-func markOf(in Input, v v1alpha1.VersionInfo, m *Metadata) *bool {
-	if !respectsMarks(&in.Rollout.Spec) || v.ForwardOnly != nil && v.Digest != nil {
-		return v.ForwardOnly
-	}
-	mark := m.ForwardOnly
-	return &mark
 }
 
 // barrier is what a rollback would have to cross.
@@ -49,7 +39,7 @@ type barrier struct {
 func barrierBetween(in Input, ledger []v1alpha1.VersionInfo, target, failed string) barrier {
 	var found barrier
 	for _, release := range inRange(in, ledger, target, failed) {
-		switch mark := completed(in, release).ForwardOnly; {
+		switch mark := in.registry().Completed(release).ForwardOnly; {
 		case mark == nil:
 			found.unknown = append(found.unknown, release)
 		case *mark:
@@ -75,8 +65,8 @@ func inRange(in Input, ledger []v1alpha1.VersionInfo, target, failed string) []v
 	}
 	between := []v1alpha1.VersionInfo{asDeployed(in, listed, failed)}
 	for age, release := range listed {
-		at := stand{order.placed(release), age}
-		if release.Tag != failed && IsTag(release.Tag) && !at.upTo(from) && !to.upTo(at) {
+		at := stand{order.Placed(release), age}
+		if release.Tag != failed && releases.IsTag(release.Tag) && !at.upTo(from) && !to.upTo(at) {
 			between = append(between, release)
 		}
 	}
@@ -87,17 +77,17 @@ func inRange(in Input, ledger []v1alpha1.VersionInfo, target, failed string) []v
 func newestFirst(ledger []v1alpha1.VersionInfo) []v1alpha1.VersionInfo {
 	newest := slices.Clone(ledger)
 	slices.Reverse(newest)
-	return eachOnce(newest)
+	return releases.EachOnce(newest)
 }
 
 // stand is where a release stands among the known ones.
 type stand struct {
-	placed
+	releases.Placed
 	age int // position in the known releases, newest first; -1 if it is not known
 }
 
-func standOf(order Order, newestFirst []v1alpha1.VersionInfo, tag string) stand {
-	return stand{order.placed(known(newestFirst, tag)), index(newestFirst, tag)}
+func standOf(order releases.Order, newestFirst []v1alpha1.VersionInfo, tag string) stand {
+	return stand{order.Placed(releases.Known(newestFirst, tag)), releases.Index(newestFirst, tag)}
 }
 
 // upTo reports whether the release is certainly the other one, or older. Where the order
@@ -106,12 +96,12 @@ func (s stand) upTo(other stand) bool {
 	if s.Tag == other.Tag {
 		return true
 	}
-	switch s.relation(other.placed) {
-	case older, sameRelease:
+	switch s.Relation(other.Placed) {
+	case releases.Older, releases.SameRelease:
 		return true
-	case unranked:
-		return s.kind == ByAppearance && other.age >= 0 && s.age > other.age
-	case newer, sameVersion:
+	case releases.Unranked:
+		return s.Kind == releases.ByAppearance && other.age >= 0 && s.age > other.age
+	case releases.Newer, releases.SameVersion:
 	}
 	return false
 }
@@ -119,13 +109,13 @@ func (s stand) upTo(other stand) bool {
 // asDeployed returns the release of the newest entry with a tag, with the content that it
 // was deployed with, and with what is known of that content.
 func asDeployed(in Input, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
-	release, history := known(ledger, tag), in.Rollout.Status.History
+	release, history := releases.Known(ledger, tag), in.Rollout.Status.History
 	for i := range history {
 		if history[i].Version.Tag != tag {
 			continue
 		}
 		deployed, _ := in.ofEntry(history, i)
-		if deployed.Digest != nil && !equal(deployed.Digest, release.Digest) {
+		if deployed.Digest != nil && !releases.Equal(deployed.Digest, release.Digest) {
 			return deployed
 		}
 		release.ForwardOnly = cmp.Or(release.ForwardOnly, deployed.ForwardOnly)
@@ -146,7 +136,7 @@ func marksToAsk(in Input) []v1alpha1.VersionInfo {
 	if proven == nil {
 		return nil
 	}
-	ledger, _ := grow(in)
+	ledger, _ := in.grow()
 	unknown := barrierBetween(in, ledger, proven.Version.Tag, current.Version.Tag).unknown
 	return unknown[:min(len(unknown), mostMarksAsked)]
 }
@@ -198,7 +188,7 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 // whether the current release can be left again.
 func (d *Decision) ofUnknownMark(in Input, current *v1alpha1.DeploymentHistoryEntry) Rollback {
 	release := asDeployed(in, newestFirst(d.Ledger), current.Version.Tag)
-	if completed(in, release).ForwardOnly != nil {
+	if in.registry().Completed(release).ForwardOnly != nil {
 		return Rollback{}
 	}
 	if late := current.PromotedTime().Add(askedWithin); in.Now.Before(late) {

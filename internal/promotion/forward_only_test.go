@@ -9,17 +9,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // ranking returns the Input of a Rollout, on the order of a policy.
-func ranking(t *testing.T, spec OrderSpec, rollout *v1alpha1.Rollout) Input {
+func ranking(t *testing.T, spec releases.OrderSpec, rollout *v1alpha1.Rollout) Input {
 	t.Helper()
-	order, err := NewOrder(spec)
+	order, err := releases.NewOrder(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Input{Now: fixture.Noon, Rollout: rollout, Policy: Policy{Name: "shop", Order: order}}
+	return Input{Now: fixture.Noon, Rollout: rollout, Policy: releases.Policy{Name: "shop", Order: order}}
 }
 
 // goingBack returns a Rollout that goes back by itself.
@@ -62,10 +63,10 @@ func differ(t *testing.T, want, got any, options ...cmp.Option) {
 }
 
 func TestWhatARollbackTakesBack(t *testing.T) {
-	semver := OrderSpec{Kind: BySemver, Range: ">=1.0.0-0 <3.0.0"}
-	numbered := OrderSpec{Kind: BySemver, Range: "*", Pattern: `^(?P<v>.+)_(?P<b>\d+)$`, Extract: "$v+$b"}
+	semver := releases.OrderSpec{Kind: releases.BySemver, Range: ">=1.0.0-0 <3.0.0"}
+	numbered := releases.OrderSpec{Kind: releases.BySemver, Range: "*", Pattern: `^(?P<v>.+)_(?P<b>\d+)$`, Extract: "$v+$b"}
 	for name, test := range map[string]struct {
-		spec           OrderSpec
+		spec           releases.OrderSpec
 		ledger         []string
 		target, failed string
 		want           []string
@@ -119,22 +120,22 @@ func TestWhatARollbackTakesBack(t *testing.T) {
 			numbered, []string{"1.0.0_1", "1.0.0_2"}, "1.0.0_2", "1.0.0_1", nil,
 		},
 		"what is lower where the policy descends": {
-			OrderSpec{Kind: ByNumber, Descending: true}, []string{"9", "8", "7", "6"}, "9", "7", []string{"7", "8"},
+			releases.OrderSpec{Kind: releases.ByNumber, Descending: true}, []string{"9", "8", "7", "6"}, "9", "7", []string{"7", "8"},
 		},
 		"by appearance, what is listed in between": {
-			OrderSpec{}, []string{"zeta", "alpha", "mid", "beta"}, "zeta", "mid", []string{"mid", "alpha"},
+			releases.OrderSpec{}, []string{"zeta", "alpha", "mid", "beta"}, "zeta", "mid", []string{"mid", "alpha"},
 		},
 		"by appearance, all up to the failed release if the target is not known": {
-			OrderSpec{}, []string{"zeta", "alpha", "mid"}, "custom", "alpha", []string{"alpha", "zeta"},
+			releases.OrderSpec{}, []string{"zeta", "alpha", "mid"}, "custom", "alpha", []string{"alpha", "zeta"},
 		},
 		"by appearance, all after the target if the failed release is not known": {
-			OrderSpec{}, []string{"zeta", "alpha", "mid"}, "zeta", "custom", []string{"custom", "mid", "alpha"},
+			releases.OrderSpec{}, []string{"zeta", "alpha", "mid"}, "zeta", "custom", []string{"custom", "mid", "alpha"},
 		},
 		"by appearance, nothing if the failed release is listed before the target": {
-			OrderSpec{}, []string{"zeta", "alpha", "mid"}, "mid", "zeta", nil,
+			releases.OrderSpec{}, []string{"zeta", "alpha", "mid"}, "mid", "zeta", nil,
 		},
 		"each tag once, at its newest place": {
-			OrderSpec{}, []string{"a", "b", "c", "b", "d", "c", "c"}, "a", "d", []string{"d", "b"},
+			releases.OrderSpec{}, []string{"a", "b", "c", "b", "d", "c", "c"}, "a", "d", []string{"d", "b"},
 		},
 		"the failed release once": {
 			semver, []string{"1.0.0", "1.1.0", "1.1.0"}, "1.0.0", "1.1.0", []string{"1.1.0"},
@@ -169,7 +170,7 @@ func TestFailedReleaseIsTheContentThatWasDeployed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rollout := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.1.0").Version(test.entry).Failed(),
 				fixture.MakeEntry("1.0.0").Succeeded(), fixture.MakeEntry("1.1.0").Version(marked("1.1.0", true)).Cancelled())
-			in := ranking(t, OrderSpec{Kind: BySemver, Range: "*"}, rollout.Obj())
+			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, rollout.Obj())
 			ledger := []v1alpha1.VersionInfo{unmarked("1.0.0"), test.listed}
 			differ(t, []v1alpha1.VersionInfo{test.want}, inRange(in, ledger, "1.0.0", "1.1.0"))
 		})
@@ -177,12 +178,12 @@ func TestFailedReleaseIsTheContentThatWasDeployed(t *testing.T) {
 }
 
 func TestBarrier(t *testing.T) {
-	read := func(tag string, forwardOnly bool) Metadata {
-		return Metadata{Tag: tag, Digest: "sha256:" + tag, ForwardOnly: forwardOnly}
+	read := func(tag string, forwardOnly bool) releases.Metadata {
+		return releases.Metadata{Tag: tag, Digest: "sha256:" + tag, ForwardOnly: forwardOnly}
 	}
 	for name, test := range map[string]struct {
 		ledger   []v1alpha1.VersionInfo
-		metadata []Metadata
+		metadata []releases.Metadata
 		want     barrier
 	}{
 		"none": {
@@ -202,17 +203,17 @@ func TestBarrier(t *testing.T) {
 		},
 		"as the registry reports just now": {
 			ledger:   []v1alpha1.VersionInfo{unmarked("1.0.0"), unmarked("1.1.0"), unmarked("1.1.5"), unmarked("1.2.0")},
-			metadata: []Metadata{read("1.1.0", true), read("1.2.0", false)},
+			metadata: []releases.Metadata{read("1.1.0", true), read("1.2.0", false)},
 			want:     barrier{forwardOnly: []string{"1.1.0"}, unknown: []v1alpha1.VersionInfo{unmarked("1.1.5")}},
 		},
 		"not as the registry reports of other content": {
 			ledger:   []v1alpha1.VersionInfo{marked("1.1.0", false), unmarked("1.2.0")},
-			metadata: []Metadata{{Tag: "1.2.0", Digest: "sha256:other"}, {Tag: "1.1.0", Digest: "sha256:1.1.0", ForwardOnly: true}},
+			metadata: []releases.Metadata{{Tag: "1.2.0", Digest: "sha256:other"}, {Tag: "1.1.0", Digest: "sha256:1.1.0", ForwardOnly: true}},
 			want:     barrier{unknown: []v1alpha1.VersionInfo{unmarked("1.2.0")}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := ranking(t, OrderSpec{Kind: BySemver, Range: "*"}, goingBack(fixture.MakeRollout("shop")))
+			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, goingBack(fixture.MakeRollout("shop")))
 			in.Metadata = test.metadata
 			differ(t, test.want, barrierBetween(in, test.ledger, "1.0.0", "1.2.0"), cmp.AllowUnexported(barrier{}))
 		})
@@ -226,7 +227,7 @@ func failedAfter(ledger []v1alpha1.VersionInfo, changes ...func(*v1alpha1.Rollou
 	rollout := goingBack(fixture.MakeRollout("shop").Releases(ledger...).History(
 		fixture.MakeEntry(bad.Tag).Version(bad).Failed(), fixture.MakeEntry(good.Tag).Version(good).Succeeded(),
 	), changes...)
-	rollout.Status.ArtifactType = text("application/example")
+	rollout.Status.ArtifactType = releases.OrNil("application/example")
 	rollout.Status.History[0].RollbackDue = &rollout.Status.History[0].Timestamp
 	return rollout
 }
@@ -277,7 +278,7 @@ func TestMarksThatAreAskedFor(t *testing.T) {
 			if test.change != nil {
 				test.change(test.rollout)
 			}
-			in := ranking(t, OrderSpec{Kind: BySemver, Range: "*"}, test.rollout)
+			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, test.rollout)
 			differ(t, test.want, tagsIn(marksToAsk(in)))
 			if len(test.rollout.Status.History) == 2 {
 				differ(t, test.want, tagsIn(MissingMetadata(in)))
@@ -287,15 +288,15 @@ func TestMarksThatAreAskedFor(t *testing.T) {
 }
 
 func TestForwardOnlyMarkIsStoredWhileItMatters(t *testing.T) {
-	read := func(tag, digest string, forwardOnly bool) Metadata {
-		return Metadata{Tag: tag, Digest: "sha256:" + digest, Revision: "main", ForwardOnly: forwardOnly}
+	read := func(tag, digest string, forwardOnly bool) releases.Metadata {
+		return releases.Metadata{Tag: tag, Digest: "sha256:" + digest, Revision: "main", ForwardOnly: forwardOnly}
 	}
 	yes := true
 	cut := v1alpha1.VersionInfo{Tag: "1.0.0", ForwardOnly: &yes}
 	for name, test := range map[string]struct {
 		rollback *v1alpha1.RolloutRollback
 		known    v1alpha1.VersionInfo
-		metadata Metadata
+		metadata releases.Metadata
 		want     v1alpha1.VersionInfo
 	}{
 		"as true":                         {&v1alpha1.RolloutRollback{Barriers: v1alpha1.RollbackBarriersRespect}, v1alpha1.VersionInfo{Tag: "1.0.0"}, read("1.0.0", "1.0.0", true), marked("1.0.0", true)},
@@ -313,8 +314,8 @@ func TestForwardOnlyMarkIsStoredWhileItMatters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rollout := fixture.MakeRollout("shop").Releases(test.known).History(fixture.MakeEntry("1.0.0").Version(test.known).Succeeded()).Obj()
 			rollout.Spec.Rollback = test.rollback
-			in := ranking(t, OrderSpec{Kind: BySemver, Range: "*"}, rollout)
-			in.Metadata = []Metadata{test.metadata}
+			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, rollout)
+			in.Metadata = []releases.Metadata{test.metadata}
 			d := Decide(in)
 			status := rollout.Status.DeepCopy()
 			status.AvailableReleases = d.Ledger
@@ -342,9 +343,9 @@ func TestForwardOnlyMarkIsOnlyOfKnownContent(t *testing.T) {
 		"the policy says that it is the same": {marked("1.0.0", true), unmarked("1.0.0"), marked("1.0.0", true)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := ranking(t, OrderSpec{Kind: BySemver, Range: "*"}, goingBack(fixture.MakeRollout("shop").Releases(test.known)))
+			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, goingBack(fixture.MakeRollout("shop").Releases(test.known)))
 			in.Policy.Latest = &test.latest
-			ledger, _ := grow(in)
+			ledger, _ := in.grow()
 			differ(t, []v1alpha1.VersionInfo{test.want}, ledger)
 		})
 	}

@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -154,7 +155,7 @@ func checkReleaseIsWanted(t *testing.T, in promotion.Input, d promotion.Decision
 			t.Errorf("%q is adopted, but no target carries it", tag)
 		}
 	case !d.Action.Promotes():
-	case !promotion.IsTag(tag):
+	case !releases.IsTag(tag):
 		t.Errorf("%q is promoted, but can be no tag", tag)
 	case d.Manual && tag != in.Rollout.Pinned() && !(known && tag == in.Rollout.Annotations[force]):
 		t.Errorf("%q is promoted by hand, but nobody asks for it or it is not known", tag)

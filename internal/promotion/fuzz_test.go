@@ -14,6 +14,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -29,14 +30,14 @@ func FuzzOrder(f *testing.F) {
 	f.Add("alphabetical", "", "", "", true, "a", "b", "")
 	f.Add("appearance", "", "", "", false, "a", "b", "c")
 	f.Fuzz(func(t *testing.T, kind, within, pattern, extract string, desc bool, a, b, c string) {
-		o, err := promotion.NewOrder(promotion.OrderSpec{
-			Kind: promotion.OrderKind(kind), Range: within, Pattern: pattern, Extract: extract, Descending: desc,
+		o, err := releases.NewOrder(releases.OrderSpec{
+			Kind: releases.OrderKind(kind), Range: within, Pattern: pattern, Extract: extract, Descending: desc,
 		})
 		if err != nil {
 			return
 		}
 		for _, tag := range []string{a, b, c} {
-			if o.Admits(tag) && !o.Comparable(tag) && o.Kind() != promotion.ByAppearance {
+			if o.Admits(tag) && !o.Comparable(tag) && o.Kind() != releases.ByAppearance {
 				t.Errorf("%q is admitted but cannot be ranked", tag)
 			}
 			if same, ok := o.Compare(tag, tag); ok != o.Comparable(tag) || same != 0 {
@@ -231,7 +232,7 @@ func (d *dice) tag() string {
 func (d *dice) moment() time.Time { return noon.Add(time.Duration(d.roll(9)-4) * 15 * time.Minute) }
 
 func (d *dice) input() promotion.Input {
-	s := given(d.rollout()).at(d.moment()).ranked([]promotion.OrderSpec{anySemver, byNumber, descending(byNumber), byAlphabet, byAppearance, {}}[d.roll(6)])
+	s := given(d.rollout()).at(d.moment()).ranked([]releases.OrderSpec{anySemver, byNumber, descending(byNumber), byAlphabet, byAppearance, {}}[d.roll(6)])
 	s.namesNothing()
 	if d.yes() {
 		s.names(release(d.tag()).Digest(d.tag()).Obj())

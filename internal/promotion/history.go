@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -66,25 +68,16 @@ func advance(e *v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus, why str
 	if !slices.Contains(nextStates[from], to) {
 		return fmt.Errorf("a promotion cannot go from %q to %q", from, to)
 	}
-	why = truncate.Text(why, longestMessage)
+	why = truncate.Text(why, verdict.LongestMessage)
 	e.BakeStatus, e.BakeStatusMessage = &to, &why
 	healthy := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && Protected(&in.Rollout.Spec)
 	if healthy && e.BakeStartTime == nil {
-		e.BakeStartTime = &metav1.Time{Time: wholeSecond(in.Now)}
+		e.BakeStartTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
 	}
 	if !to.Running() {
-		e.BakeEndTime = &metav1.Time{Time: wholeSecond(in.Now)}
+		e.BakeEndTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
 	}
 	return nil
-}
-
-// wholeSecond rounds up to whole seconds, the precision of the Kubernetes API, so a bake
-// is never shorter than requested.
-func wholeSecond(t time.Time) time.Time {
-	if whole := t.Truncate(time.Second); !whole.Equal(t) {
-		return whole.Add(time.Second)
-	}
-	return t
 }
 
 func recordOutcome(
@@ -93,10 +86,10 @@ func recordOutcome(
 	if !in.Rollout.Current().State().Running() {
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
-	history[0].FailedHealthChecks = failedToLimit(o.Failed)
+	history[0].FailedHealthChecks = releases.FailedToLimit(o.Failed)
 	recordCause(in, o, &history[0])
 	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
-		version.Digest = text(in.pulled())
+		version.Digest = releases.OrNil(in.pulled())
 	}
 	if to == v1alpha1.BakeSucceeded {
 		history[0].ProvenBy = proofOf(in)
@@ -117,14 +110,14 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 		return nil, errors.New("no promotion has failed that could be retried")
 	}
 	entry := &history[0]
-	at := wholeSecond(in.Now)
+	at := verdict.WholeSecond(in.Now)
 	for _, seen := range seenBefore(in, entry) {
 		if seen != nil && !at.After(seen.Time) {
-			at = wholeSecond(seen.Add(time.Second))
+			at = verdict.WholeSecond(seen.Add(time.Second))
 		}
 	}
 	entry.LastRetryTimestamp, entry.RetryStartTime = &metav1.Time{Time: at}, nil
-	if now := wholeSecond(in.Now); at.Sub(now) > aMoment {
+	if now := verdict.WholeSecond(in.Now); at.Sub(now) > aMoment {
 		entry.RetryStartTime = &metav1.Time{Time: now}
 	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.AppliedTime, entry.FailedHealthChecks = nil, nil, nil, nil
@@ -175,7 +168,7 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 	entry := v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *o.Release.DeepCopy(),
-		Image:       in.Policy.recordedImage(),
+		Image:       in.Policy.RecordedImage(),
 		Timestamp:   metav1.NewTime(in.Now.Truncate(time.Second)),
 		Grounds:     o.Grounds,
 		Lifted:      o.Lifted,
@@ -214,16 +207,16 @@ func firstState(in Input) v1alpha1.BakeStatus {
 // expectation describes what the new entry waits for.
 func expectation(in Input, tag string) string {
 	nothing := "no Flux object is annotated with this Rollout"
-	targets, checks := len(in.Targets.All), Count(len(in.Health.Checks), "HealthCheck")
+	targets, checks := len(in.Targets.All), verdict.Count(len(in.Health.Checks), "HealthCheck")
 	switch {
 	case firstState(in) == v1alpha1.BakeSucceeded:
 		return nothing + ": nothing to deploy"
 	case targets == 0 && in.Targets.Problem == nil && len(in.Health.Checks) > 0:
 		return nothing + "; waiting for " + checks
 	case len(in.Health.Checks) > 0:
-		return fmt.Sprintf("waiting for Flux to apply %s to %s, then for %s", tag, Count(targets, "target"), checks)
+		return fmt.Sprintf("waiting for Flux to apply %s to %s, then for %s", tag, verdict.Count(targets, "target"), checks)
 	}
-	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, Count(targets, "target"))
+	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, verdict.Count(targets, "target"))
 }
 
 // limit cuts the history to its limit. Entries that decide about candidates stay.
@@ -249,10 +242,10 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 // retainForRollback adds what rollbacks need.
 func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) []bool {
 	policy := in.Policy
-	position := positionOf(ledger, history, policy).Tag
-	candidates := TagsOf(Candidates(ledger, history, policy))
+	position := releases.PositionOf(ledger, history, policy).Tag
+	candidates := releases.TagsOf(releases.Candidates(ledger, history, policy))
 	if in.Rollout.Spec.RollsBack() {
-		maps.Copy(candidates, candidatesAfterRollback(ledger, history, policy))
+		maps.Copy(candidates, releases.CandidatesAfterRollback(ledger, history, policy))
 	}
 	retained, reported := make([]bool, len(history)), map[string]bool{}
 	for i := range history {

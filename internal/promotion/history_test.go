@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -270,7 +271,7 @@ func TestCuttingTheHistoryWithoutThePolicyForgetsNothing(t *testing.T) {
 	r := rollout().HistoryLimit(1).Pin("hotfix-bob").Ledger("1.0.0", "1.1.0", "1.2.0").
 		History(entry("hotfix-ann").Succeeded(), entry("1.1.0").Succeeded(), entry("1.2.0").Failed(), entry("1.1.0").Succeeded())
 	away := given(r).policyUnreadable()
-	away.input.Policy.Order = promotion.Order{}
+	away.input.Policy.Order = releases.Order{}
 	kept := decideAndRecord(t, away)
 	var tags []string
 	for _, e := range kept {

@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // memory is what the world knows about the past, even if the status no longer contains
@@ -82,7 +83,7 @@ func (w *world) checkVerdicts(in promotion.Input, d promotion.Decision) {
 		}
 	}
 	listed := listedCandidates(in)
-	candidates := slices.DeleteFunc(tags(promotion.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy)), func(tag string) bool {
+	candidates := slices.DeleteFunc(tags(releases.Candidates(d.Ledger, in.Rollout.Status.History, in.Policy)), func(tag string) bool {
 		return in.Policy.Complete && tag != in.Policy.Latest.Tag && !w.has(tag) || in.Policy.Blocking && !listed[tag]
 	})
 	if !slices.Equal(candidates, judged) {
@@ -342,7 +343,7 @@ func (w *world) forgetCut(in promotion.Input, d promotion.Decision) {
 	isKept := func(tag string) bool {
 		return slices.ContainsFunc(kept, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag })
 	}
-	candidates := promotion.TagsOf(promotion.Candidates(d.Ledger, kept, in.Policy))
+	candidates := releases.TagsOf(releases.Candidates(d.Ledger, kept, in.Policy))
 	for i := range in.Rollout.Status.History {
 		if tag := in.Rollout.Status.History[i].Version.Tag; !isKept(tag) && !candidates[tag] {
 			delete(w.memory.failed, tag)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // StateMessage says how the current promotion of a Rollout is doing; empty if that is not
@@ -17,7 +18,7 @@ func StateMessage(rollout *v1alpha1.Rollout) string {
 	case entry == nil:
 		return ""
 	case !hasLateTargets(rollout, entry):
-		return orEmpty(entry.BakeStatusMessage)
+		return releases.OrEmpty(entry.BakeStatusMessage)
 	case slices.ContainsFunc(rollout.Status.Targets, isNotApplied):
 		return "succeeded before its targets were annotated"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -51,7 +52,7 @@ func TestLedgerGrows(t *testing.T) {
 			result{Ledger: fixture.Releases("1.0.0", "1.1.0")},
 		},
 		"a scanned tag outside the range or no version is left out": {
-			given(rollout()).ranked(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=1.1.0"}).latest("1.3.0").
+			given(rollout()).ranked(releases.OrderSpec{Kind: releases.BySemver, Range: ">=1.1.0"}).latest("1.3.0").
 				scanned("1.0.0", "1.2.0-rc.1", "1.2.0", "sha-3f2a", "1.1", "1.3.0"),
 			result{Ledger: fixture.Releases("1.2.0", "1.3.0")},
 		},
@@ -107,7 +108,7 @@ func TestLedgerGrows(t *testing.T) {
 
 func TestLedgerIsSortedByThePolicy(t *testing.T) {
 	for name, test := range map[string]struct {
-		spec   promotion.OrderSpec
+		spec   releases.OrderSpec
 		before []string
 		latest string
 		want   []string

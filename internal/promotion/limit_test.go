@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -41,7 +42,7 @@ func behind(r *fixture.RolloutBuilder, tags []string) *situation {
 
 // stored decides until there is nothing new to store, and answers requests for metadata.
 // It returns how many releases were requested.
-func stored(t *testing.T, s *situation, metadata func(tag string) promotion.Metadata) (asked int) {
+func stored(t *testing.T, s *situation, metadata func(tag string) releases.Metadata) (asked int) {
 	t.Helper()
 	seen := map[string]bool{}
 	for range 8 {
@@ -76,20 +77,20 @@ func checkLimit(t *testing.T, ledger []v1alpha1.VersionInfo) {
 }
 
 // silent is a registry that reports nothing.
-func silent(tag string) promotion.Metadata { return promotion.Metadata{Tag: tag, Digest: "sha256:00"} }
+func silent(tag string) releases.Metadata { return releases.Metadata{Tag: tag, Digest: "sha256:00"} }
 
 // talkative is a registry that reports as much as it can.
-func talkative(tag string) promotion.Metadata {
+func talkative(tag string) releases.Metadata {
 	text := strings.Repeat("<é\x01", 400)
-	return promotion.Metadata{
+	return releases.Metadata{
 		Tag: tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: text, Revision: text, Created: noon,
 		ArtifactType: "application/example", Title: text, Description: text, Source: text,
 	}
 }
 
 // usual is a registry that reports what most registries do.
-func usual(tag string) promotion.Metadata {
-	return promotion.Metadata{
+func usual(tag string) releases.Metadata {
+	return releases.Metadata{
 		Tag: tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: tag, Revision: strings.Repeat("b", 40),
 		Created: noon, ArtifactType: "application/example",
 	}
@@ -98,7 +99,7 @@ func usual(tag string) promotion.Metadata {
 func TestThousandsOfReleasesStayWithinTheirLimitAndChooseTheSame(t *testing.T) {
 	for name, world := range map[string]struct {
 		padding  string
-		metadata func(string) promotion.Metadata
+		metadata func(string) releases.Metadata
 	}{
 		"a registry that says nothing":                     {"", silent},
 		"a registry that says the usual":                   {"", usual},
@@ -234,7 +235,7 @@ func TestFullLedgerComesToRest(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 6))
 			s, opened := crowd(random)
-			stored(t, s, []func(string) promotion.Metadata{silent, usual, talkative}[random.IntN(3)])
+			stored(t, s, []func(string) releases.Metadata{silent, usual, talkative}[random.IntN(3)])
 			all := promotion.Decide(opened.in())
 			again := promotion.Decide(opened.in())
 			diff(t, all.Ledger, again.Ledger)

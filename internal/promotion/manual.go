@@ -12,6 +12,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -23,7 +24,7 @@ func (d *Decision) chooseManually(in Input) bool {
 	if d.Problem != nil || wanted == "" || in.isFollowed(wanted) {
 		return false
 	}
-	release := known(d.Ledger, wanted)
+	release := releases.Known(d.Ledger, wanted)
 	if len(holdsPast(in, release, chosen)) > 0 {
 		return false
 	}
@@ -45,14 +46,14 @@ func (d *Decision) chooseManually(in Input) bool {
 // is older.
 func (d Decision) Backward(in Input) bool {
 	current := in.Rollout.Current()
-	if !d.Manual || current == nil || in.Policy.isOfAnother(current) {
+	if !d.Manual || current == nil || in.Policy.IsOfAnother(current) {
 		return false
 	}
-	if in.Policy.Order.Kind() == ByAppearance {
-		at := lastIndex(d.Ledger, d.Release.Tag)
-		return at >= 0 && at < lastIndex(d.Ledger, current.Version.Tag)
+	if in.Policy.Order.Kind() == releases.ByAppearance {
+		at := releases.LastIndex(d.Ledger, d.Release.Tag)
+		return at >= 0 && at < releases.LastIndex(d.Ledger, current.Version.Tag)
 	}
-	return in.Policy.Order.relation(d.Release, asListed(d.Ledger, current.Version)) == older
+	return in.Policy.Order.Relation(d.Release, releases.AsListed(d.Ledger, current.Version)) == releases.Older
 }
 
 // impossible explains why the release that a user requests cannot be promoted; nil if it
@@ -60,16 +61,16 @@ func (d Decision) Backward(in Input) bool {
 func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *verdict.Problem {
 	pinned, forced := rollout.Pinned(), rollout.Forced()
 	switch {
-	case pinned != "" && !IsTag(pinned):
+	case pinned != "" && !releases.IsTag(pinned):
 		return &verdict.Problem{
 			Reason:  v1alpha1.InvalidWantedVersionReason,
-			Message: "spec.wantedVersion " + quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
+			Message: "spec.wantedVersion " + verdict.Quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
 		}
-	case pinned == "" && forced != "" && !(IsTag(forced) && contains(ledger, forced)):
+	case pinned == "" && forced != "" && !(releases.IsTag(forced) && releases.Contains(ledger, forced)):
 		return &verdict.Problem{
 			Reason: v1alpha1.UnknownReleaseReason,
 			Message: fmt.Sprintf("%s names %s, which is no known release: correct or remove it, or set spec.wantedVersion",
-				v1alpha1.ForceDeployAnnotation, quote(forced)),
+				v1alpha1.ForceDeployAnnotation, verdict.Quote(forced)),
 		}
 	}
 	return nil
@@ -190,7 +191,7 @@ func (d *Decision) answerForce(in Input) {
 	if forced == "" || in.Rollout.Pinned() != "" {
 		return
 	}
-	recalled := notRecalled(in, known(d.Ledger, forced))
+	recalled := notRecalled(in, releases.Known(d.Ledger, forced))
 	deployed := current != nil && current.Version.Tag == forced
 	if !deployed && recalled == nil {
 		return
@@ -219,7 +220,7 @@ func (d *Decision) answerUnblock(in Input) {
 	case asked && value != "true":
 		d.Declined = &verdict.Problem{
 			Reason:  v1alpha1.InvalidRequestReason,
-			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, quote(value)),
+			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.UnblockFailedAnnotation, verdict.Quote(value)),
 		}
 	case asked && usedAnUnblock(decided(in.Rollout)):
 		d.consume(in, v1alpha1.UnblockFailedAnnotation)
@@ -279,7 +280,7 @@ func (d *Decision) answerBypass(in Input) {
 		d.Declined = &verdict.Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
-				v1alpha1.BypassGatesAnnotation, quote(asked)),
+				v1alpha1.BypassGatesAnnotation, verdict.Quote(asked)),
 		}
 	}
 }
@@ -290,10 +291,10 @@ func (d *Decision) endedBypass(in Input, asked string) *verdict.Problem {
 	switch candidate := verdictOf(*d, asked); {
 	case d.Action.Promotes():
 		return &verdict.Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
-			"%s names %s, and %s was promoted first: annotate it again to let it go now", v1alpha1.BypassGatesAnnotation, quote(asked), d.Release.Tag)}
+			"%s names %s, and %s was promoted first: annotate it again to let it go now", v1alpha1.BypassGatesAnnotation, verdict.Quote(asked), d.Release.Tag)}
 	case candidate == nil:
 		return &verdict.Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
-			"%s names %s, which is no candidate: annotate it again when it is one", v1alpha1.BypassGatesAnnotation, quote(asked))}
+			"%s names %s, which is no candidate: annotate it again when it is one", v1alpha1.BypassGatesAnnotation, verdict.Quote(asked))}
 	default:
 		return refusedBypass(in, candidate.Release)
 	}
@@ -340,7 +341,7 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 // other promotions it returns the controller.
 func triggeredBy(in Input, o Outcome) v1alpha1.TriggeredBy {
 	if user := in.words(v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
-		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, longestName)}
+		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, verdict.LongestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 }
@@ -366,11 +367,3 @@ func RequestDigest(user, message string) string {
 	sum := sha256.Sum256([]byte(user + "\x00" + message))
 	return hex.EncodeToString(sum[:8])
 }
-
-// Texts from users and objects are cut to these numbers of characters, because every
-// entry of the history contains them.
-const (
-	longestMessage   = 1024
-	longestName      = 256
-	longestComplaint = 256 // of one of many HealthChecks
-)

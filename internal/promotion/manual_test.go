@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -460,7 +461,7 @@ func TestConsideredCandidates(t *testing.T) {
 }
 
 func TestGoingBack(t *testing.T) {
-	byAppearance := promotion.OrderSpec{Kind: promotion.ByAppearance}
+	byAppearance := releases.OrderSpec{Kind: releases.ByAppearance}
 	running := func() *fixture.RolloutBuilder {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())
 	}

@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -76,7 +77,7 @@ func entryMessage(in Input, o Outcome) string {
 	words := in.words(v1alpha1.DeployMessageAnnotation)
 	switch {
 	case o.Manual && words != "":
-		return truncate.Text(words, longestMessage)
+		return truncate.Text(words, verdict.LongestMessage)
 	case o.Manual || !o.usesUpWords() || o.hasLifted(v1alpha1.LiftedUpstreams):
 		return o.Message
 	}
@@ -87,7 +88,7 @@ func entryMessage(in Input, o Outcome) string {
 // user has written are not about it, but about a later promotion. It is empty if there
 // are none.
 func notHeeded(in Input) string {
-	user := truncate.Text(in.words(v1alpha1.DeployUserAnnotation), longestName)
+	user := truncate.Text(in.words(v1alpha1.DeployUserAnnotation), verdict.LongestName)
 	switch {
 	case user != "":
 		return "; not requested by " + user
@@ -102,10 +103,10 @@ func notHeeded(in Input) string {
 func wordsOf(in Input) string {
 	text := ""
 	if user := in.words(v1alpha1.DeployUserAnnotation); user != "" {
-		text += " by " + truncate.Text(user, longestName)
+		text += " by " + truncate.Text(user, verdict.LongestName)
 	}
 	if why := in.words(v1alpha1.DeployMessageAnnotation); why != "" {
-		text += ": " + truncate.Text(why, longestComplaint)
+		text += ": " + truncate.Text(why, verdict.LongestComplaint)
 	}
 	return text
 }

@@ -8,22 +8,23 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // description builds the metadata that the registry reports for a release.
-type description struct{ promotion.Metadata }
+type description struct{ releases.Metadata }
 
 // described returns an image with a revision that was built at eleven.
 func described(tag, digest string) description {
-	return description{promotion.Metadata{
+	return description{releases.Metadata{
 		Tag: tag, Digest: "sha256:" + digest, Revision: "rev-" + digest, Created: eleven, ArtifactType: "application/example",
 	}}
 }
 
 // bareImage returns an image of which the registry reports only the digest.
 func bareImage(tag, digest string) description {
-	return description{promotion.Metadata{Tag: tag, Digest: "sha256:" + digest}}
+	return description{releases.Metadata{Tag: tag, Digest: "sha256:" + digest}}
 }
 
 // at sets the creation time, relative to noon.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -74,7 +75,7 @@ func (d *Decision) chooseOutdated(in Input) bool {
 	switch carried := in.adoptable(); {
 	case d.Problem != nil: // a choice of a user comes first, and has to be corrected
 	case carried != "" && in.Rollout.AsksToAdopt():
-		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, known(d.Ledger, carried)
+		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, releases.Known(d.Ledger, carried)
 		d.Reason = v1alpha1.ReleaseAdoptedReason
 		d.Message = "requested with " + v1alpha1.AdoptAnnotation + carriedText
 	default:
@@ -94,7 +95,7 @@ func (in Input) isFollowed(wanted string) bool {
 // adoptable returns the version that all targets carry; empty if they carry different ones,
 // or one that cannot be a tag.
 func (in Input) adoptable() string {
-	if carried := in.Targets.Carried; len(carried) == 1 && IsTag(carried[0]) {
+	if carried := in.Targets.Carried; len(carried) == 1 && releases.IsTag(carried[0]) {
 		return carried[0]
 	}
 	return ""
@@ -117,8 +118,8 @@ func listOf(versions []string) string {
 	}
 	shown := slices.Clone(versions)
 	for i, version := range shown {
-		if !IsTag(version) {
-			shown[i] = quote(version)
+		if !releases.IsTag(version) {
+			shown[i] = verdict.Quote(version)
 		}
 	}
 	return truncate.List(shown)
@@ -153,7 +154,7 @@ func (d *Decision) answerAdopt(in Input) {
 	case value != "true" && d.Declined == nil:
 		d.Declined = &verdict.Problem{
 			Reason:  v1alpha1.InvalidRequestReason,
-			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.AdoptAnnotation, quote(value)),
+			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.AdoptAnnotation, verdict.Quote(value)),
 		}
 	case value != "true", in.isOutdated() && d.Action != Adopt:
 	default:

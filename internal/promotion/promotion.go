@@ -15,6 +15,7 @@
 //
 // Below it are packages that know only what they are given:
 //
+//	releases          which releases there are, in which order, and what is known of them
 //	verdict           why a release is held, what could not be read, what is worth a report
 //
 // The files, in the order in which to read them:
@@ -23,16 +24,8 @@
 //
 //	Which releases can be promoted:
 //
-//	order.go          how an ImagePolicy ranks and filters tags
-//	order_ties.go     which of the tags is newer that are equal for the policy
-//	relation.go       how one release compares to another
-//	order_bounds.go   size limits for the fields of an ImagePolicy
-//	ledger.go         which releases are known
-//	limit.go          which known releases fit into the status
-//	metadata.go       what the registry reports about a release
-//	moved_image.go    that a tag is another release in another image
-//	unnamed.go        what a suspended policy does not name
-//	candidates.go     which known releases are newer than the current one
+//	metadata.go       what the registry has to report about releases, and has reported
+//	runs.go           whether a tag is what runs
 //	standing.go       what can be said of any tag, candidate or not
 //
 //	Which of them is promoted:
@@ -70,7 +63,6 @@
 //	facts.go          what an entry says in fields, also for entries that lack them
 //	messages.go       the sentences that follow from these facts
 //	late_targets.go   what is said of an entry whose targets came later
-//	limit_history.go  how much of the history fits into the status
 //	rollback_history.go
 //	                  which entries of it rollbacks need
 //	reported.go       what is reported to quarantines
@@ -82,6 +74,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -95,9 +88,9 @@ type Input struct {
 	// than the one who chose the version has written. They belong to an earlier choice.
 	ForeignAnnotations map[string]bool
 	// Policy is what the ImagePolicy offers.
-	Policy Policy
+	Policy releases.Policy
 	// Metadata is what the registry reports about releases, as far as it is known.
-	Metadata []Metadata
+	Metadata []releases.Metadata
 	// MetadataOff is true if the controller does not read metadata from registries.
 	MetadataOff bool
 	// Gates are the gates and schedules that can hold releases.
@@ -110,33 +103,6 @@ type Input struct {
 	Health Health
 	// Targets contains what the Flux objects of the Rollout have set and report.
 	Targets Targets
-}
-
-// Policy is what a Flux ImagePolicy offers. It is read without interpretation.
-type Policy struct {
-	// Name of the ImagePolicy.
-	Name string
-	// Image whose tags the policy ranks, without a tag; empty if it is not known.
-	Image string
-	// Order in which the policy ranks its releases. It also reports which releases the
-	// policy admits.
-	Order Order
-	// Latest is the release that the policy names; nil if it names none.
-	Latest *v1alpha1.VersionInfo
-	// LatestImage is the image of Latest, without a tag; empty if it is not known. It differs
-	// from Image until Flux has scanned another image and evaluated the policy again.
-	LatestImage string
-	// Scanned are tags that the last scan of the registry found.
-	Scanned []string
-	// Complete is true if Scanned contains all tags of the registry.
-	Complete bool
-	// Partial explains why tags that the last scan found are missing from Scanned; empty if
-	// none are missing.
-	Partial string
-	// Problem is set if the policy could not be read or used, or reports a problem.
-	Problem *verdict.Problem
-	// Blocking is true if nothing may be promoted because of Problem.
-	Blocking bool
 }
 
 // Gates are the objects that can hold releases.
@@ -305,7 +271,7 @@ func (o Outcome) usesUpWords() bool {
 // Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
 	in = in.settled().indexed()
-	ledger, notes := grow(in)
+	ledger, notes := in.grow()
 	d := Decision{Notes: notes}
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
 	if hold := recalled(in, ledger); d.Problem == nil && hold != nil {
@@ -320,8 +286,8 @@ func Decide(in Input) Decision {
 	if d.Action.Promotes() {
 		d.Recovery = recovery(in, &d)
 	}
-	kept := fitToLimit(in, ledger, d.Release.Tag)
-	d.Ledger, d.Full = kept.ledger, kept.full
+	kept := in.importance(d.Release.Tag).Fit(ledger)
+	d.Ledger, d.Full = kept.Ledger, kept.Full
 	d.answer(in)
 	d.noteMetadata(in)
 	d.recheck(in)

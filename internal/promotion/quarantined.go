@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -47,7 +48,7 @@ func (q *Quarantine) holds(now time.Time) bool {
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.
 func IsAbout(in Input, spec *v1alpha1.ReleaseQuarantineSpec, release v1alpha1.VersionInfo) bool {
-	return quarantine.Matches(spec, quarantine.Release{Image: in.Policy.Image, Tag: release.Tag, Digest: orEmpty(release.Digest)})
+	return quarantine.Matches(spec, quarantine.Release{Image: in.Policy.Image, Tag: release.Tag, Digest: releases.OrEmpty(release.Digest)})
 }
 
 // isRecall reports whether the quarantine also holds what users choose.
@@ -110,7 +111,7 @@ func (q *Quarantine) message(release v1alpha1.VersionInfo) string {
 		text = fmt.Sprintf("the digest of %s is not known, and its tag is in quarantine by %s", release.Tag, q.Name)
 	}
 	if until := q.until(); !until.IsZero() {
-		text += " until " + clock(until)
+		text += " until " + verdict.Clock(until)
 	}
 	if reason := truncate.Line(q.Spec.Reason, longestReason); reason != "" {
 		text += ": " + reason
@@ -127,7 +128,7 @@ func recalled(in Input, ledger []v1alpha1.VersionInfo) *verdict.Hold {
 	if wanted == "" || in.runsTag(wanted) {
 		return nil
 	}
-	return notRecalled(in, known(ledger, wanted))
+	return notRecalled(in, releases.Known(ledger, wanted))
 }
 
 // isLifted reports whether a user has lifted a quarantine that this failure was reported

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // strength is what a quarantine that holds keeps from going to a release.
@@ -90,7 +91,7 @@ func (h holding) about(in Input, release v1alpha1.VersionInfo, strengths ...stre
 	var last *Quarantine
 	for _, by := range strengths {
 		last = lasting(last, h[subject{tag: release.Tag, strength: by}])
-		if digest := orEmpty(release.Digest); digest != "" {
+		if digest := releases.OrEmpty(release.Digest); digest != "" {
 			last = lasting(last, h[subject{digest: digest, strength: by}])
 		} else {
 			last = lasting(last, h[subject{tag: release.Tag, unknown: true, strength: by}])

@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -103,13 +104,13 @@ func (in Input) takesFailures(name, digest string) bool {
 // known.
 func (in Input) failedContent(i int) string {
 	version := in.Rollout.Status.History[i].Version
-	if in.Policy.isOfAnother(&in.Rollout.Status.History[i]) {
-		return orEmpty(version.Digest) // the tag is other content now
+	if in.Policy.IsOfAnother(&in.Rollout.Status.History[i]) {
+		return releases.OrEmpty(version.Digest) // the tag is other content now
 	}
-	if digest := orEmpty(version.Digest); digest != "" || i > 0 {
-		return cmp.Or(digest, orEmpty(known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
+	if digest := releases.OrEmpty(version.Digest); digest != "" || i > 0 {
+		return cmp.Or(digest, releases.OrEmpty(releases.Known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
 	}
-	return cmp.Or(in.content(), orEmpty(known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
+	return cmp.Or(in.content(), releases.OrEmpty(releases.Known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
 }
 
 // failure returns what identifies the failure of a history entry.

@@ -192,13 +192,13 @@ func versionLeftToTheController(a attempt) *verdict.Hold {
 	case a.Rollout.Pinned() != "":
 		return &verdict.Hold{
 			Reason:  v1alpha1.PinnedReason,
-			Message: fmt.Sprintf("spec.wantedVersion pins %s: remove it to go back to %s", quote(a.Rollout.Pinned()), a.to.Version.Tag),
+			Message: fmt.Sprintf("spec.wantedVersion pins %s: remove it to go back to %s", verdict.Quote(a.Rollout.Pinned()), a.to.Version.Tag),
 		}
 	case a.Rollout.Forced() != "":
 		return &verdict.Hold{
 			Reason: v1alpha1.ForcedReason,
 			Message: fmt.Sprintf("%s asks for %s: remove it to go back to %s",
-				v1alpha1.ForceDeployAnnotation, quote(a.Rollout.Forced()), a.to.Version.Tag),
+				v1alpha1.ForceDeployAnnotation, verdict.Quote(a.Rollout.Forced()), a.to.Version.Tag),
 		}
 	}
 	return nil
@@ -213,7 +213,7 @@ func delayIsOver(a attempt) *verdict.Hold {
 	}
 	return &verdict.Hold{
 		Reason:  v1alpha1.RollbackDelayedReason,
-		Message: fmt.Sprintf("goes back to %s at %s, unless a user retries or pins a version before", a.to.Version.Tag, clock(due)),
+		Message: fmt.Sprintf("goes back to %s at %s, unless a user retries or pins a version before", a.to.Version.Tag, verdict.Clock(due)),
 		Until:   due,
 	}
 }
@@ -242,9 +242,9 @@ func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
 	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {
 		return
 	}
-	due := wholeSecond(in.Now)
+	due := verdict.WholeSecond(in.Now)
 	if delay := spec.Rollback.Delay; delay != nil {
-		due = wholeSecond(due.Add(delay.Duration))
+		due = verdict.WholeSecond(due.Add(delay.Duration))
 	}
 	entry.RollbackDue = &metav1.Time{Time: due}
 }
@@ -278,7 +278,7 @@ func (d *Decision) ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry
 	if due := overdueSince(in); !due.IsZero() && in.Now.After(due) {
 		back.Reason = v1alpha1.RollbackOverdueReason
 		back.Message = fmt.Sprintf("the rollback to %s was to be over at %s: %s; deploy a fix with unblock-failed, or pin a version",
-			current.Version.Tag, clock(due), d.missing(in))
+			current.Version.Tag, verdict.Clock(due), d.missing(in))
 	}
 	return back
 }

@@ -21,30 +21,3 @@ func retainForRollback(in Input, history []v1alpha1.DeploymentHistoryEntry, ledg
 		}
 	}
 }
-
-// candidatesAfterRollback returns the tags that rollbacks can make candidates: everything
-// newer than the oldest release, in the policy's order, that the history can go back to.
-func candidatesAfterRollback(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, policy Policy) map[string]bool {
-	oldest := -1
-	for i := range history {
-		if history[i].State() != v1alpha1.BakeSucceeded || positionOf(ledger, history[i:i+1], policy).entry == nil {
-			continue
-		}
-		if oldest < 0 || isOlder(ledger, history[i].Version, history[oldest].Version, policy.Order) {
-			oldest = i
-		}
-	}
-	if oldest < 0 {
-		return nil
-	}
-	return TagsOf(Candidates(ledger, history[oldest:oldest+1], policy))
-}
-
-// isOlder reports whether release a comes before release b, in the policy's order or else
-// in the order in which they appeared.
-func isOlder(ledger []v1alpha1.VersionInfo, a, b v1alpha1.VersionInfo, order Order) bool {
-	if order.Kind() == ByAppearance {
-		return lastIndex(ledger, a.Tag) < lastIndex(ledger, b.Tag)
-	}
-	return order.placed(asListed(ledger, a)).inList(order.placed(asListed(ledger, b))) < 0
-}

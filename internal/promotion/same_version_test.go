@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -47,7 +48,7 @@ func recordDecision(t *testing.T, in promotion.Input) bool {
 }
 
 // seen returns what a policy names, one after another, while the registry has all tags.
-func seen(spec promotion.OrderSpec, registry []string, names ...string) []promotion.Input {
+func seen(spec releases.OrderSpec, registry []string, names ...string) []promotion.Input {
 	var all []promotion.Input
 	for _, tag := range names {
 		all = append(all, given(rollout()).ranked(spec).latest(tag).registryHas(registry...).in())
@@ -101,7 +102,7 @@ func TestBuildsOfOneVersionNeverGoBack(t *testing.T) {
 }
 
 // dated tags look like 20261101-3f2a. The policy compares only their dates.
-var dated = promotion.OrderSpec{Kind: promotion.ByAlphabet, Pattern: `^(?P<date>[0-9]{8})-[0-9a-f]+$`, Extract: "$date"}
+var dated = releases.OrderSpec{Kind: releases.ByAlphabet, Pattern: `^(?P<date>[0-9]{8})-[0-9a-f]+$`, Extract: "$date"}
 
 func TestReleaseOfTheSameVersionAsTheDeployedOne(t *testing.T) {
 	same := func(tag, deployed string) string {
@@ -111,7 +112,7 @@ func TestReleaseOfTheSameVersionAsTheDeployedOne(t *testing.T) {
 		return release(tag).Digest("sha256:" + digest).Created(noon.Add(time.Duration(hours) * time.Hour)).Obj()
 	}
 	for name, test := range map[string]struct {
-		spec               promotion.OrderSpec
+		spec               releases.OrderSpec
 		deployed, released v1alpha1.VersionInfo
 		want               map[string][]string // the messages of the holds
 		says               string              // of the tag
@@ -208,7 +209,7 @@ type published struct {
 
 // registries returns releases of which a policy cannot tell several apart.
 var registries = map[string]struct {
-	spec promotion.OrderSpec
+	spec releases.OrderSpec
 	make func(rank, build int) string
 	// builds is false if the tags do not tell the builds apart.
 	builds bool
@@ -272,10 +273,10 @@ func publish(rng *rand.Rand, tag func(rank, build int) string, builds bool) publ
 }
 
 // flips returns the input of a decision while the policy names any of the best releases.
-func flips(rng *rand.Rand, spec promotion.OrderSpec, all map[string]published, shop *v1alpha1.Rollout) promotion.Input {
+func flips(rng *rand.Rand, spec releases.OrderSpec, all map[string]published, shop *v1alpha1.Rollout) promotion.Input {
 	var best []published
 	var scanned []string
-	var known []promotion.Metadata
+	var known []releases.Metadata
 	for _, tag := range slices.Sorted(maps.Keys(all)) {
 		p := all[tag]
 		scanned = append(scanned, p.Tag)
@@ -286,7 +287,7 @@ func flips(rng *rand.Rand, spec promotion.OrderSpec, all map[string]published, s
 			best = append(best, p)
 		}
 		if p.Digest != nil && p.Created != nil && rng.IntN(2) == 0 {
-			known = append(known, promotion.Metadata{Tag: p.Tag, Digest: *p.Digest, Created: p.Created.Time})
+			known = append(known, releases.Metadata{Tag: p.Tag, Digest: *p.Digest, Created: p.Created.Time})
 		}
 	}
 	named := v1alpha1.VersionInfo{Tag: best[rng.IntN(len(best))].Tag}

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // notModelled are the scenarios in which something happens that a simulation does not
@@ -55,7 +56,7 @@ type recording struct {
 
 // facts are the parts of the world that the controller does not write, as they were.
 type facts struct {
-	policy  promotion.Policy
+	policy  releases.Policy
 	rollout *v1alpha1.Rollout
 	gates   []v1alpha1.RolloutGate
 	checks  []v1alpha1.HealthCheck
@@ -90,7 +91,7 @@ func (r *recording) note() {
 			r.events = append(r.events, simulation.Event{At: r.w.now, Change: change})
 		}
 	}
-	offers := func(p promotion.Policy) any { return []any{p.Latest, p.Scanned, p.Complete} }
+	offers := func(p releases.Policy) any { return []any{p.Latest, p.Scanned, p.Complete} }
 	event(!reflect.DeepEqual(offers(before.policy), offers(now.policy)), func(in *promotion.Input) { in.Policy = now.policy })
 	event(!reflect.DeepEqual(before.gates, now.gates), func(in *promotion.Input) { in.Gates.Gates = now.gates })
 	event(!reflect.DeepEqual(before.rollout.Spec, now.rollout.Spec), func(in *promotion.Input) { in.Rollout.Spec = *now.rollout.Spec.DeepCopy() })

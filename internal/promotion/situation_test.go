@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -28,7 +29,7 @@ const instant = time.Nanosecond
 var never time.Time
 
 // anySemver admits every semantic version, prereleases included.
-var anySemver = promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"}
+var anySemver = releases.OrderSpec{Kind: releases.BySemver, Range: ">=0.0.0-0"}
 
 // broken is a Problem of an object that could not be read.
 var broken = &verdict.Problem{Reason: "Broken", Message: "it is broken"}
@@ -39,7 +40,7 @@ type situation struct{ input promotion.Input }
 
 func given(rollout *fixture.RolloutBuilder) *situation {
 	r := rollout.Obj()
-	s := &situation{promotion.Input{Now: noon, Rollout: r, Policy: promotion.Policy{Name: "shop", Order: order(anySemver)}}}
+	s := &situation{promotion.Input{Now: noon, Rollout: r, Policy: releases.Policy{Name: "shop", Order: order(anySemver)}}}
 	if known := r.Status.AvailableReleases; len(known) > 0 {
 		s.names(known[len(known)-1])
 	}
@@ -82,7 +83,7 @@ func (s *situation) registryHas(tags ...string) *situation {
 	return s.scanned(tags...)
 }
 
-func (s *situation) ranked(spec promotion.OrderSpec) *situation {
+func (s *situation) ranked(spec releases.OrderSpec) *situation {
 	s.input.Policy.Order = order(spec)
 	return s
 }
@@ -199,8 +200,8 @@ func target(name string, state v1alpha1.TargetState, message string) promotion.T
 }
 
 // order returns an order from a spec that is known to be valid.
-func order(spec promotion.OrderSpec) promotion.Order {
-	o, err := promotion.NewOrder(spec)
+func order(spec releases.OrderSpec) releases.Order {
+	o, err := releases.NewOrder(spec)
 	if err != nil {
 		panic(err)
 	}

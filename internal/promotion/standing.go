@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -61,19 +62,19 @@ func StandingOf(in Input, d Decision, tag string) Standing {
 func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 	policy := "ImagePolicy " + in.Policy.Name
 	switch current := in.Rollout.Current(); {
-	case !IsTag(tag):
-		return NoTag, quote(tag) + " cannot be a tag in an OCI registry"
+	case !releases.IsTag(tag):
+		return NoTag, verdict.Quote(tag) + " cannot be a tag in an OCI registry"
 	case in.runsTag(tag):
 		return Deployed, fmt.Sprintf("%s is deployed: %s", tag, current.State())
 	case s.Verdict != nil:
 		return Candidate, ""
-	case in.Policy.Order.isKnown() && !in.Policy.Order.Admits(tag):
+	case in.Policy.Order.IsKnown() && !in.Policy.Order.Admits(tag):
 		return NotAdmitted, fmt.Sprintf("%s does not admit %s: its range or filter leaves the tag out", policy, tag)
-	case !contains(d.Ledger, tag):
+	case !releases.Contains(d.Ledger, tag):
 		return NotSeen, fmt.Sprintf("%s has not reported %s: it is not in the registry, or Flux has not seen it yet", policy, tag)
-	case in.Policy.withdrawn()(tag):
+	case in.Policy.Withdrawn()(tag):
 		return Withdrawn, fmt.Sprintf("%s was deleted from the registry", tag)
-	case current != nil && in.Policy.Order.relation(known(d.Ledger, tag), current.Version) == sameRelease:
+	case current != nil && in.Policy.Order.Relation(releases.Known(d.Ledger, tag), current.Version) == releases.SameRelease:
 		return SameRelease, fmt.Sprintf("%s is another name of %s, which is deployed: both tags have the same content", tag, current.Version.Tag)
 	case current != nil:
 		return Older, fmt.Sprintf("%s is not newer than %s, which is deployed", tag, current.Version.Tag)

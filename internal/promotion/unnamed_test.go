@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -28,7 +28,7 @@ func TestPolicyDoesNotNameANewerRelease(t *testing.T) {
 		"not between a scan and the next evaluation": {nil, []string{"1.3.0", "1.2.0"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			policy := given(rollout()).ranked(promotion.OrderSpec{Kind: promotion.BySemver, Range: "1.x"}).latest("1.2.0").scanned(test.scanned...).in().Policy
+			policy := given(rollout()).ranked(releases.OrderSpec{Kind: releases.BySemver, Range: "1.x"}).latest("1.2.0").scanned(test.scanned...).in().Policy
 			policy.Problem = test.problem
 			got := ""
 			if problem := policy.WithUnnamed().Problem; problem != nil {

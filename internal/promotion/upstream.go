@@ -13,6 +13,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -170,7 +171,7 @@ func (e Environment) summary(in Input, candidates []Verdict) v1alpha1.RolloutGat
 	bypassed := Bypassed(in, candidates)
 	return v1alpha1.RolloutGateStatusSummary{
 		Name: "environment/" + e.Name, Passing: &passing, AllowedVersions: listedVersions(proven, wanted),
-		Message:     fmt.Sprintf("lets %d of %s through", len(proven), Count(len(candidates), "candidate")),
+		Message:     fmt.Sprintf("lets %d of %s through", len(proven), verdict.Count(len(candidates), "candidate")),
 		BypassGates: bypassed != "" && e.isBypassed(in, bypassed),
 	}
 }
@@ -256,10 +257,10 @@ func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release
 // The hold is set if it cannot be known which one that is. A tag is never enough: it may
 // be another image there. A cancelled promotion says nothing.
 func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*environmentsv1.Release, *verdict.Hold) {
-	name, own, of := "digest", orEmpty(release.Digest), func(r environmentsv1.Release) string { return r.Digest }
+	name, own, of := "digest", releases.OrEmpty(release.Digest), func(r environmentsv1.Release) string { return r.Digest }
 	remedy := "set spec.digestReflectionPolicy of the ImagePolicy"
 	if e.Spec.MatchBy == environmentsv1.MatchByRevision {
-		name, own, of = "revision", orEmpty(release.Revision), func(r environmentsv1.Release) string { return r.Revision }
+		name, own, of = "revision", releases.OrEmpty(release.Revision), func(r environmentsv1.Release) string { return r.Revision }
 		remedy = "label the image with org.opencontainers.image.revision"
 	}
 	if own == "" {
@@ -343,7 +344,7 @@ func (u Upstream) baking(in Input, said *environmentsv1.Release) *verdict.Hold {
 
 // silent says since when nothing is known, as the end of a message.
 func (u Upstream) silent() string {
-	return fmt.Sprintf("; nothing was heard of %s since %s", u.Environment, clock(u.Seen))
+	return fmt.Sprintf("; nothing was heard of %s since %s", u.Environment, verdict.Clock(u.Seen))
 }
 
 // longestWait is how long the outcome of a bake is waited for in silence, however long a
@@ -379,8 +380,8 @@ func (u Upstream) counting(in Input, said *environmentsv1.Release, until time.Ti
 	case !in.Now.Before(until):
 		return nil
 	}
-	until = wholeSecond(until)
-	hold := u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s, until %s", u.Environment, u.SoakTime.Duration, clock(until))
+	until = verdict.WholeSecond(until)
+	hold := u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s, until %s", u.Environment, u.SoakTime.Duration, verdict.Clock(until))
 	if hold.Until = until; silent {
 		hold.Changes = heard
 	}
@@ -468,10 +469,10 @@ func (u Upstream) hold(reason, format string, args ...any) *verdict.Hold {
 func period(said *environmentsv1.Release) string {
 	text := ""
 	if said.Since != nil {
-		text += " since " + clock(said.Since.Time)
+		text += " since " + verdict.Clock(said.Since.Time)
 	}
 	if said.Until != nil {
-		text += ", until " + clock(said.Until.Time)
+		text += ", until " + verdict.Clock(said.Until.Time)
 	}
 	return text
 }
@@ -481,7 +482,7 @@ func because(message string) string {
 	if message == "" {
 		return ""
 	}
-	return ": " + truncate.Text(message, longestComplaint)
+	return ": " + truncate.Text(message, verdict.LongestComplaint)
 }
 
 // allOf returns several holds as one, if each of them must end: it ends with the last of

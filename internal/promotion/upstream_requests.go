@@ -94,7 +94,7 @@ func (d *Decision) answerPromote(in Input) {
 		d.Declined = &verdict.Problem{
 			Reason: v1alpha1.NoSuchCandidateReason,
 			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
-				v1alpha1.PromoteAnnotation, quote(asked)),
+				v1alpha1.PromoteAnnotation, verdict.Quote(asked)),
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -31,14 +32,14 @@ type world struct {
 	tick time.Duration
 
 	rollout *v1alpha1.Rollout
-	order   promotion.Order
+	order   releases.Order
 	latest  *v1alpha1.VersionInfo
 	// registry lists the tags that can be pulled, in the order of their push.
 	registry []string
 	// pushes counts how often a tag was pushed again.
 	pushes map[string]int
 	// answers are the registry's answers, by question.
-	answers map[question]promotion.Metadata
+	answers map[question]releases.Metadata
 	// policyGoneUntil is the iteration until which the policy cannot be read.
 	policyGoneUntil int
 	// reflection is the policy's spec.digestReflectionPolicy.
@@ -122,7 +123,7 @@ func newWorld(t *testing.T, rollout *fixture.RolloutBuilder, rng *rand.Rand) *wo
 		stuck:     map[string]bool{},
 		ailments:  ailments{lost: map[string]time.Duration{}},
 		pushes:    map[string]int{},
-		answers:   map[question]promotion.Metadata{},
+		answers:   map[question]releases.Metadata{},
 		targets:   []*fluxObject{{name: "apps"}},
 		memory:    newMemory(),
 		reported:  map[string]string{},
@@ -421,11 +422,11 @@ func (w *world) version(in *promotion.Input) string {
 // ask asks the registry for metadata that is missing from the status, and returns its
 // answers. The registry is asked only if the policy can be read, and answers in a later
 // pass.
-func (w *world) ask(in promotion.Input) []promotion.Metadata {
+func (w *world) ask(in promotion.Input) []releases.Metadata {
 	if in.Policy.Image == "" || w.rng == nil {
 		return nil
 	}
-	var all []promotion.Metadata
+	var all []releases.Metadata
 	for _, release := range promotion.MissingMetadata(in) {
 		of := question{release.Tag, digestOf(release)}
 		if answer, ok := w.answers[of]; ok {
@@ -439,24 +440,24 @@ func (w *world) ask(in promotion.Input) []promotion.Metadata {
 
 // answer describes the image of that digest, or else the image that the tag points to
 // now.
-func (w *world) answer(of question) promotion.Metadata {
+func (w *world) answer(of question) releases.Metadata {
 	if of.digest == "" {
 		of.digest = w.content(of.tag)
 	}
 	w.log("registry", "describes %s as %s", of.tag, of.digest)
-	return promotion.Metadata{Tag: of.tag, Digest: of.digest, Revision: "rev-" + of.digest}
+	return releases.Metadata{Tag: of.tag, Digest: of.digest, Revision: "rev-" + of.digest}
 }
 
 // policy returns what Flux shows of a scan: the ten tags that are highest as strings.
-func (w *world) policy() promotion.Policy {
+func (w *world) policy() releases.Policy {
 	if w.iteration < w.policyGoneUntil {
 		w.memory.blind = w.now
-		return promotion.Policy{Name: "shop", Problem: broken, Blocking: true}
+		return releases.Policy{Name: "shop", Problem: broken, Blocking: true}
 	}
 	shown := slices.Sorted(slices.Values(w.registry))
 	slices.Reverse(shown)
 	const most = 10
-	return promotion.Policy{
+	return releases.Policy{
 		Name: "shop", Image: image, Order: w.order, Latest: w.latest,
 		Scanned: shown[:min(most, len(shown))], Complete: len(shown) <= most,
 	}

@@ -14,7 +14,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -86,10 +86,10 @@ func (f found) complete() bool {
 
 // look reads the manifest, and only as much more as is needed: the image for one platform
 // of an index, and the labels in the config of an image.
-func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (promotion.Metadata, error) {
+func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (releases.Metadata, error) {
 	descriptor, top, err := get(ctx, puller, ref)
 	if err != nil {
-		return promotion.Metadata{}, err
+		return releases.Metadata{}, err
 	}
 	texts := found{}
 	texts.addManifest(top)
@@ -97,17 +97,17 @@ func look(ctx context.Context, puller *remote.Puller, ref name.Reference) (promo
 	if child := platform(top.Manifests); child != nil && !texts.complete() {
 		var m manifest
 		if image, m, err = get(ctx, puller, ref.Context().Digest(child.Digest.String())); err != nil {
-			return promotion.Metadata{}, fmt.Errorf("read the image of one platform: %w", err)
+			return releases.Metadata{}, fmt.Errorf("read the image of one platform: %w", err)
 		}
 		texts.addManifest(m)
 	}
 	if err := texts.addLabels(image); err != nil {
-		return promotion.Metadata{}, err
+		return releases.Metadata{}, err
 	}
 	metadata := texts.metadata()
 	metadata.Digest = descriptor.Digest.String()
 	metadata.ArtifactType = shorten(kindOf(descriptor, top))
-	for _, child := range top.Manifests[:min(len(top.Manifests), promotion.MostManifests)] {
+	for _, child := range top.Manifests[:min(len(top.Manifests), releases.MostManifests)] {
 		metadata.Manifests = append(metadata.Manifests, child.Digest.String())
 	}
 	return metadata, nil
@@ -187,8 +187,8 @@ func kindOf(descriptor *remote.Descriptor, m manifest) string {
 	return cmp.Or(m.ArtifactType, config, m.MediaType, string(descriptor.MediaType))
 }
 
-func (f found) metadata() promotion.Metadata {
-	m := promotion.Metadata{
+func (f found) metadata() releases.Metadata {
+	m := releases.Metadata{
 		Version: f[keyVersion], Revision: f[keyRevision],
 		Source: f[keySource], Title: f[keyTitle], Description: f[keyDescription],
 		ForwardOnly: f[keyForwardOnly] != "",

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // Image is one image as an ImageRepository reaches it. The ImageRepository is part of the
@@ -92,29 +92,29 @@ func NewReader(repositories, secrets client.Reader, guard destination.Guard) (*R
 
 // Read reads the metadata of an image from the registry. It returns within seconds. The
 // error is ErrNotFound or ErrInvalid if a retry of the same request cannot help.
-func (r *Reader) Read(ctx context.Context, image Image) (promotion.Metadata, error) {
+func (r *Reader) Read(ctx context.Context, image Image) (releases.Metadata, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	metadata, err := r.read(ctx, image)
 	if err != nil {
-		return promotion.Metadata{}, fmt.Errorf("read %s: %w", image, classify(err))
+		return releases.Metadata{}, fmt.Errorf("read %s: %w", image, classify(err))
 	}
 	metadata.Tag = image.Tag
 	return metadata, nil
 }
 
-func (r *Reader) read(ctx context.Context, image Image) (promotion.Metadata, error) {
+func (r *Reader) read(ctx context.Context, image Image) (releases.Metadata, error) {
 	repository, err := r.get(ctx, image.Repository)
 	if err != nil {
-		return promotion.Metadata{}, err
+		return releases.Metadata{}, err
 	}
 	ref, err := reference(image, repository.Spec.Insecure)
 	if err != nil {
-		return promotion.Metadata{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+		return releases.Metadata{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	puller, hangUp, err := r.call(ctx, repository, ref.Context())
 	if err != nil {
-		return promotion.Metadata{}, err
+		return releases.Metadata{}, err
 	}
 	defer hangUp()
 	return look(ctx, puller, ref)

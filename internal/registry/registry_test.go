@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	ours "github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
@@ -87,11 +87,11 @@ func (s *site) guard(password string) {
 }
 
 // read reads an image of the ImageRepository registry/shop.
-func (s *site) read(ctx context.Context, image ours.Image) (promotion.Metadata, error) {
+func (s *site) read(ctx context.Context, image ours.Image) (releases.Metadata, error) {
 	return s.readBy(ctx, s.reader(), image)
 }
 
-func (s *site) readBy(ctx context.Context, reader *ours.Reader, image ours.Image) (promotion.Metadata, error) {
+func (s *site) readBy(ctx context.Context, reader *ours.Reader, image ours.Image) (releases.Metadata, error) {
 	image.Repository, image.Name = client.ObjectKeyFromObject(s.repository()), s.spec.Image
 	return reader.Read(ctx, image)
 }
@@ -160,57 +160,57 @@ func TestWhereMetadataIsFound(t *testing.T) {
 	amd, arm := image(map[string]string{"revision": "amd"}), image(map[string]string{"revision": "arm"})
 	for name, tt := range map[string]struct {
 		content remote.Taggable
-		want    promotion.Metadata
+		want    releases.Metadata
 	}{
 		"in the annotations of the manifest": {
 			labelled(image(map[string]string{
 				"version": "1.0.0", "revision": "main", "created": "2026-03-02T11:00:00Z",
 				"source": "https://example.com", "title": "Shop", "description": "Sells things.",
 			}), nil),
-			promotion.Metadata{
+			releases.Metadata{
 				Version: "1.0.0", Revision: "main", Created: fixture.Noon.Add(-time.Hour), ArtifactType: ociImage,
 				Source: "https://example.com", Title: "Shop", Description: "Sells things.",
 			},
 		},
 		"in the artifact that Flux pushes": {
-			flux, promotion.Metadata{Revision: "main@sha1:1", ArtifactType: "application/vnd.cncf.flux.config.v1+json"},
+			flux, releases.Metadata{Revision: "main@sha1:1", ArtifactType: "application/vnd.cncf.flux.config.v1+json"},
 		},
 		"in the labels of the config": {
 			labelled(image(nil), map[string]string{"revision": "main"}),
-			promotion.Metadata{Revision: "main", ArtifactType: ociImage},
+			releases.Metadata{Revision: "main", ArtifactType: ociImage},
 		},
 		"in the annotations rather than the labels": {
 			labelled(image(map[string]string{"revision": "annotation"}), map[string]string{"revision": "label", "title": "label"}),
-			promotion.Metadata{Revision: "annotation", Title: "label", ArtifactType: ociImage},
+			releases.Metadata{Revision: "annotation", Title: "label", ArtifactType: ociImage},
 		},
 		"in an index itself": {
 			indexOf(map[string]string{"revision": "index"}, map[string]v1.Image{"linux/amd64": labelled(amd, nil)}),
-			promotion.Metadata{Revision: "index", ArtifactType: ociIndex},
+			releases.Metadata{Revision: "index", ArtifactType: ociIndex},
 		},
 		"in the image for linux/amd64": {
 			indexOf(nil, map[string]v1.Image{"linux/arm64": labelled(arm, nil), "linux/amd64": labelled(amd, nil)}),
-			promotion.Metadata{Revision: "amd", ArtifactType: ociIndex},
+			releases.Metadata{Revision: "amd", ArtifactType: ociIndex},
 		},
 		"in another image, but not in an attestation": {
 			indexOf(nil, map[string]v1.Image{"unknown/unknown": amd, "linux/arm64": labelled(arm, nil)}),
-			promotion.Metadata{Revision: "arm", ArtifactType: ociIndex},
+			releases.Metadata{Revision: "arm", ArtifactType: ociIndex},
 		},
 		"in the labels of an image of an index": {
 			indexOf(nil, map[string]v1.Image{"linux/amd64": labelled(image(nil), map[string]string{"revision": "label"})}),
-			promotion.Metadata{Revision: "label", ArtifactType: ociIndex},
+			releases.Metadata{Revision: "label", ArtifactType: ociIndex},
 		},
-		"nowhere": {labelled(image(nil), nil), promotion.Metadata{ArtifactType: ociImage}},
+		"nowhere": {labelled(image(nil), nil), releases.Metadata{ArtifactType: ociImage}},
 		"and a time that is none is left out": {
 			labelled(image(map[string]string{"created": "yesterday", "revision": "main"}), nil),
-			promotion.Metadata{Revision: "main", ArtifactType: ociImage},
+			releases.Metadata{Revision: "main", ArtifactType: ociImage},
 		},
 		"and a time that cannot be stored is left out": {
 			labelled(image(map[string]string{"created": "9999-12-31T23:59:59-01:00", "revision": "main"}), nil),
-			promotion.Metadata{Revision: "main", ArtifactType: ociImage},
+			releases.Metadata{Revision: "main", ArtifactType: ociImage},
 		},
 		"and a long text is cut": {
 			labelled(image(map[string]string{"title": strings.Repeat("x", 2000)}), nil),
-			promotion.Metadata{Title: strings.Repeat("x", 681) + " … " + strings.Repeat("x", 340), ArtifactType: ociImage},
+			releases.Metadata{Title: strings.Repeat("x", 681) + " … " + strings.Repeat("x", 340), ArtifactType: ociImage},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

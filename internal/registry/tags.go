@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // Tags are the tags that a registry has of an image.
@@ -120,7 +120,7 @@ func (t *Tags) add(ctx context.Context, tags []string, excluded []*regexp.Regexp
 			return ctx.Err()
 		}
 		matches := func(pattern *regexp.Regexp) bool { return pattern.MatchString(tag) }
-		if !promotion.IsTag(tag) || slices.ContainsFunc(excluded, matches) {
+		if !releases.IsTag(tag) || slices.ContainsFunc(excluded, matches) {
 			continue
 		}
 		if len(t.Names) == mostTags {

@@ -12,7 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -90,7 +90,7 @@ func Sayable(releases []environmentsv1.Release) (said []environmentsv1.Release, 
 // two would hide the second.
 func checkRelease(r *environmentsv1.Release, place int, seen map[string]bool) error {
 	switch {
-	case !promotion.IsTag(r.Tag):
+	case !releases.IsTag(r.Tag):
 		return refuse(Unreadable, "%s cannot be a tag", quoted(r.Tag))
 	case r.Digest != "" && !digest.MatchString(r.Digest):
 		return refuse(Unreadable, "%s, the digest of %s, cannot be a digest", quoted(r.Digest), r.Tag)

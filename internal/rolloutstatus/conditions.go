@@ -13,6 +13,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -53,11 +54,11 @@ func setReleasesUpdated(b basis) {
 		b.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionFalse, problem.Reason, problem.Message)
 		return
 	}
-	message := fmt.Sprintf("%s known from ImagePolicy %s", promotion.Count(len(b.status.AvailableReleases), "release"), b.Policy.Name)
+	message := fmt.Sprintf("%s known from ImagePolicy %s", verdict.Count(len(b.status.AvailableReleases), "release"), b.Policy.Name)
 	if b.decision.Full {
 		message += ", as many as the status has room for"
 	}
-	if floating := promotion.FloatingTag(b.Policy); floating != nil {
+	if floating := releases.FloatingTag(b.Policy); floating != nil {
 		b.set(v1alpha1.ReleasesUpdatedCondition, metav1.ConditionTrue, floating.Reason, message+"; "+floating.Message)
 		return
 	}
@@ -78,7 +79,7 @@ func setGatesPassing(b basis) {
 			"no newer release to gate")
 	case passing > 0:
 		b.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.AllGatesPassingReason,
-			fmt.Sprintf("%d of %s let through", passing, promotion.Count(len(considered), "candidate")))
+			fmt.Sprintf("%d of %s let through", passing, verdict.Count(len(considered), "candidate")))
 	default:
 		holds := GateHolds(considered[0])
 		b.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, holds[0].Reason,
@@ -145,7 +146,7 @@ func setDeploymentBlocked(b basis) {
 		b.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, b.Health.Problem.Reason, b.Health.Problem.Message)
 	case len(unhealthy) > 0:
 		b.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionTrue, v1alpha1.UnhealthyHealthChecksReason,
-			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(unhealthy), promotion.Count(len(b.Health.Checks), "HealthCheck"), namesOf(unhealthy)))
+			fmt.Sprintf("automatic promotions wait: %d of %s Unhealthy: %s", len(unhealthy), verdict.Count(len(b.Health.Checks), "HealthCheck"), namesOf(unhealthy)))
 	case b.Rollout.Spec.HealthCheckSelector != nil && b.Rollout.Spec.HealthCheckSelector.LabelSelector() == nil:
 		b.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"spec.healthCheckSelector selects no HealthCheck at all: give it a selector or matchLabels, empty for all")
@@ -229,7 +230,7 @@ func (b basis) targetsApplied() metav1.Condition {
 		reason, message = v1alpha1.TargetFailedReason, truncate.Join(byState[v1alpha1.TargetFailed], "; ")
 	case len(byState[v1alpha1.TargetPending]) > 0:
 		message = fmt.Sprintf("waiting for Flux to apply %s to %s%s", current.Version.Tag,
-			promotion.Count(len(b.status.Targets), "target"), pendingBecause(b.status.Targets))
+			verdict.Count(len(b.status.Targets), "target"), pendingBecause(b.status.Targets))
 	default:
 		status, reason = metav1.ConditionTrue, v1alpha1.TargetsAppliedReason
 		message = truncate.Join(append([]string{b.appliedTo(current.Version.Tag)}, notFollowed(b.status.Targets)...), "; ")
@@ -268,7 +269,7 @@ func pendingBecause(targets []v1alpha1.TargetStatus) string {
 // appliedTo says which version is applied. It claims no more than that it is pulled if
 // nothing is known to apply it.
 func (b basis) appliedTo(version string) string {
-	targets := promotion.Count(len(b.status.Targets), "target")
+	targets := verdict.Count(len(b.status.Targets), "target")
 	if b.Targets.PulledOnly() == len(b.status.Targets) {
 		return fmt.Sprintf("%s pulled %s", targets, version)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -70,7 +71,7 @@ func fitCandidates(b basis, candidates []v1alpha1.ReleaseCandidate) ([]v1alpha1.
 	next, left := b.goesNext(), candidatesLimit/2
 	for i := range candidates {
 		goes := next(candidates[i].VersionInfo)
-		if i >= promotion.MostExplained && !goes {
+		if i >= releases.MostExplained && !goes {
 			continue
 		}
 		explained := candidates[i]

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -59,13 +60,13 @@ func checkSize(g Gomega, status *v1alpha1.RolloutStatus) {
 	g.Expect(len(wire)).To(BeNumerically("<=", fixture.StatusLimit))
 }
 
-func known(ledger []v1alpha1.VersionInfo, tag string) bool { return promotion.TagsOf(ledger)[tag] }
+func known(ledger []v1alpha1.VersionInfo, tag string) bool { return releases.TagsOf(ledger)[tag] }
 
 // flood returns as much of everything as users may create.
 func flood(random *rand.Rand) promotion.Input {
 	pick := func(n int) int { return random.IntN(n) }
 	say := func() string { return fixture.Strange[pick(len(fixture.Strange))] }
-	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0-0"})
+	order, err := releases.NewOrder(releases.OrderSpec{Kind: releases.BySemver, Range: ">=0.0.0-0"})
 	if err != nil {
 		panic(err)
 	}
@@ -75,12 +76,12 @@ func flood(random *rand.Rand) promotion.Input {
 		tags = append(tags, fmt.Sprintf("1.%d.0-%s", i, "r"+padding))
 	}
 	in := promotion.Input{Now: fixture.Noon, Rollout: floodedRollout(pick, say, tags)}
-	in.Policy = promotion.Policy{Name: strings.Repeat("p", 253), Order: order, Latest: &v1alpha1.VersionInfo{Tag: tags[len(tags)-1]}, Scanned: tags}
+	in.Policy = releases.Policy{Name: strings.Repeat("p", 253), Order: order, Latest: &v1alpha1.VersionInfo{Tag: tags[len(tags)-1]}, Scanned: tags}
 	if pick(3) == 0 {
 		in.Policy.Problem = &verdict.Problem{Reason: v1alpha1.ImagePolicyNotReadyReason, Message: say()}
 	}
 	for _, v := range promotion.MissingMetadata(in) {
-		in.Metadata = append(in.Metadata, promotion.Metadata{
+		in.Metadata = append(in.Metadata, releases.Metadata{
 			Tag: v.Tag, Digest: "sha256:" + strings.Repeat("a", 64), Version: say(), Revision: say(), Created: in.Now,
 			ArtifactType: say(), Title: say(), Description: say(), Source: say(),
 		})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -48,7 +49,7 @@ func differences(rollout *v1alpha1.Rollout, verdicts []promotion.Verdict) []Diff
 
 func isNewest(rollout *v1alpha1.Rollout, tag string) bool {
 	newest := rollout.Status.ReleaseCandidates
-	newest = newest[:min(len(newest), promotion.MostExplained)]
+	newest = newest[:min(len(newest), releases.MostExplained)]
 	return slices.ContainsFunc(newest, func(c v1alpha1.ReleaseCandidate) bool { return c.Tag == tag })
 }
 

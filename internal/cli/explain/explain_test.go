@@ -14,13 +14,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // waits returns the input of a decision about 1.1.0, while 1.0.0 runs.
 func waits(t *testing.T, rollout *fixture.RolloutBuilder, changes ...func(*promotion.Input)) promotion.Input {
 	t.Helper()
-	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0"})
+	order, err := releases.NewOrder(releases.OrderSpec{Kind: releases.BySemver, Range: ">=0.0.0"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func waits(t *testing.T, rollout *fixture.RolloutBuilder, changes ...func(*promo
 		in.Rollout.Status.History = []v1alpha1.DeploymentHistoryEntry{fixture.MakeEntry("1.0.0").Succeeded().Obj()}
 	}
 	latest := fixture.MakeRelease("1.1.0").Obj()
-	in.Policy = promotion.Policy{Name: "shop", Order: order, Latest: &latest}
+	in.Policy = releases.Policy{Name: "shop", Order: order, Latest: &latest}
 	for _, change := range changes {
 		change(&in)
 	}

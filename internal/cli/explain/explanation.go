@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -187,7 +188,7 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	if hold := promotion.WithdrawnUpstream(in); hold != nil {
 		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
 	}
-	for _, p := range []*verdict.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, promotion.FloatingTag(in.Policy), in.Gates.Problem,
+	for _, p := range []*verdict.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, releases.FloatingTag(in.Policy), in.Gates.Problem,
 		in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
 		if p != nil {
 			add(Problem{p.Reason, p.Message})

@@ -5,7 +5,7 @@ package lint
 import (
 	"fmt"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // checkFloatingTag finds the ImagePolicies of Rollouts that admit a single tag.
@@ -27,11 +27,11 @@ func checkFloatingTag(r *report) {
 
 // floatingTag returns the only tag that a policy admits.
 func floatingTag(policy *object) (string, bool) {
-	spec := promotion.OrderSpec{
-		Kind: promotion.ByAppearance, Pattern: policy.text("spec", "filterTags", "pattern"), Extract: policy.text("spec", "filterTags", "extract"),
+	spec := releases.OrderSpec{
+		Kind: releases.ByAppearance, Pattern: policy.text("spec", "filterTags", "pattern"), Extract: policy.text("spec", "filterTags", "extract"),
 	}
-	for field, kind := range map[string]promotion.OrderKind{
-		"semver": promotion.BySemver, "numerical": promotion.ByNumber, "alphabetical": promotion.ByAlphabet,
+	for field, kind := range map[string]releases.OrderKind{
+		"semver": releases.BySemver, "numerical": releases.ByNumber, "alphabetical": releases.ByAlphabet,
 	} {
 		if policy.has("spec", "policy", field) {
 			spec.Kind = kind
@@ -41,7 +41,7 @@ func floatingTag(policy *object) (string, bool) {
 	if hasVariable(spec.Pattern) || hasVariable(spec.Extract) || hasVariable(spec.Range) {
 		return "", false
 	}
-	order, err := promotion.NewOrder(spec)
+	order, err := releases.NewOrder(spec)
 	if err != nil {
 		return "", false
 	}

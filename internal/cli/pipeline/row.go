@@ -11,7 +11,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -141,7 +141,7 @@ func proven(rollout *v1alpha1.Rollout) string {
 		return strings.HasPrefix(gate.Name, summaryPrefix)
 	})
 	candidates := rollout.Status.ReleaseCandidates
-	for _, candidate := range candidates[:min(len(candidates), promotion.MostExplained)] {
+	for _, candidate := range candidates[:min(len(candidates), releases.MostExplained)] {
 		if judged && !slices.ContainsFunc(candidate.Holds, func(h v1alpha1.CandidateHold) bool { return verdict.IsOfUpstreams(h.Reason) }) {
 			return candidate.Tag
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // usualPace is assumed where nothing was promoted before: Flux applies most releases
@@ -27,5 +27,5 @@ func Pace(history []v1alpha1.DeploymentHistoryEntry) (time.Duration, string) {
 		return usualPace, "a guess: the history shows no earlier promotion"
 	}
 	slices.Sort(took)
-	return max(took[len(took)/2], 0), "the median of " + promotion.Count(len(took), "promotion") + " here"
+	return max(took[len(took)/2], 0), "the median of " + verdict.Count(len(took), "promotion") + " here"
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -23,14 +24,14 @@ const applies = 45 * time.Second
 // shop returns the input of a decision while 1.0.0 runs, with one target and one check.
 func shop(tb testing.TB, rollout *fixture.RolloutBuilder, latest string, changes ...func(*promotion.Input)) promotion.Input {
 	tb.Helper()
-	order, err := promotion.NewOrder(promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=0.0.0"})
+	order, err := releases.NewOrder(releases.OrderSpec{Kind: releases.BySemver, Range: ">=0.0.0"})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	named := fixture.MakeRelease(latest).Obj()
 	in := promotion.Input{
 		Now: fixture.Noon, Rollout: rollout.Ledger("1.0.0").History(fixture.MakeEntry("1.0.0").Succeeded()).Obj(),
-		Policy:  promotion.Policy{Name: "shop", Order: order, Latest: &named},
+		Policy:  releases.Policy{Name: "shop", Order: order, Latest: &named},
 		Targets: promotion.Targets{All: []promotion.Target{{Kind: "OCIRepository", Namespace: "shop", Name: "shop", State: v1alpha1.TargetApplied}}},
 		Health:  promotion.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("smoke").Healthy().Obj()}},
 	}

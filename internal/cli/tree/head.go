@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 func headOf(in promotion.Input, d promotion.Decision) Head {
@@ -21,7 +22,7 @@ func headOf(in promotion.Input, d promotion.Decision) Head {
 	if in.Policy.Problem != nil {
 		h.Unseen = in.Policy.Problem.Message
 	}
-	if floating := promotion.FloatingTag(in.Policy); floating != nil {
+	if floating := releases.FloatingTag(in.Policy); floating != nil {
 		h.Warning = floating.Message
 	}
 	entry := in.Rollout.Current()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
@@ -21,7 +22,7 @@ func quarantinesOf(in promotion.Input, d promotion.Decision) *Node {
 			group.Children = append(group.Children, quarantineOf(in, q, Waits, current.Version.Tag+", which runs, is in it"))
 		}
 	}
-	for _, candidate := range d.Candidates[:min(len(d.Candidates), promotion.MostExplained)] {
+	for _, candidate := range d.Candidates[:min(len(d.Candidates), releases.MostExplained)] {
 		for _, q := range promotion.QuarantinesOn(in, candidate.Release) {
 			node := quarantineOf(in, q, Failed, "holds "+candidate.Release.Tag)
 			if !candidate.HeldBy(v1alpha1.QuarantinedReason) {

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -68,7 +69,7 @@ func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Deci
 // the hold has one.
 func detected(in promotion.Input, d promotion.Decision, reported []transition) []transition {
 	var tags []string
-	before, after := promotion.TagsOf(in.Rollout.Status.AvailableReleases), promotion.TagsOf(d.Ledger)
+	before, after := releases.TagsOf(in.Rollout.Status.AvailableReleases), releases.TagsOf(d.Ledger)
 	for _, candidate := range d.Candidates {
 		if tag := candidate.Release.Tag; after[tag] && !before[tag] {
 			tags = append(tags, tag)
@@ -80,7 +81,7 @@ func detected(in promotion.Input, d promotion.Decision, reported []transition) [
 	newest := d.Candidates[slices.IndexFunc(d.Candidates, func(v promotion.Verdict) bool { return v.Release.Tag == tags[0] })]
 	message := "release " + tags[0] + " was detected"
 	if older := len(tags) - 1; older > 0 {
-		message += fmt.Sprintf(", and %s before it", promotion.Count(older, "release"))
+		message += fmt.Sprintf(", and %s before it", verdict.Count(older, "release"))
 	}
 	if !newest.Eligible() && !d.Action.Promotes() && !reports(reported, newest.Holds[0]) {
 		message += "; " + verdict.Waiting("it", newest.Holds[0].Message)

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 )
@@ -26,7 +27,7 @@ type images struct{ store *imageinfo.Store }
 // ten that are highest as strings, so of 1.9.0 and 1.10.0 it leaves out the newer one
 // first. The tags are listed once for each scan that found other tags than the one
 // before. Until then, the tags of the previous listing are used as well.
-func (i images) Policy(rollout types.NamespacedName, offer imagepolicy.Offer) promotion.Policy {
+func (i images) Policy(rollout types.NamespacedName, offer imagepolicy.Offer) releases.Policy {
 	policy := offer.Policy
 	var scan imageinfo.Scan
 	var access string
@@ -72,7 +73,7 @@ func scanOf(repository *imagev1.ImageRepository) imageinfo.Scan {
 
 // Metadata uses the known metadata of releases for which the status has none, and
 // requests the rest.
-func (i images) Metadata(in promotion.Input, offer imagepolicy.Offer) []promotion.Metadata {
+func (i images) Metadata(in promotion.Input, offer imagepolicy.Offer) []releases.Metadata {
 	if i.store == nil {
 		return nil
 	}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -45,7 +45,7 @@ func (s *testEnv) push(tag string) {
 
 // counted counts the answers of registries.
 func (s *testEnv) counted(read imageinfo.Read) imageinfo.Read {
-	return func(ctx context.Context, image registry.Image) (promotion.Metadata, error) {
+	return func(ctx context.Context, image registry.Image) (releases.Metadata, error) {
 		defer s.answers.Add(1)
 		return read(ctx, image)
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -153,7 +152,7 @@ func describeFailures(failures []error) string {
 	if network := (net.Error)(nil); errors.As(failures[0], &network) {
 		reason = "the API server did not answer"
 	}
-	return fmt.Sprintf("%s could not be written: %s", promotion.Count(len(failures), "gate"), reason)
+	return fmt.Sprintf("%s could not be written: %s", verdict.Count(len(failures), "gate"), reason)
 }
 
 // isBehind reports whether a write failed because the cache is behind.

@@ -17,14 +17,14 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // Offer contains the releases that an ImagePolicy offers, and the location of its images.
 type Offer struct {
-	promotion.Policy
+	releases.Policy
 	// Repository is the ImageRepository of the policy. It is nil if it cannot be read, or
 	// if the policy's namespace may not use it. Nothing is offered then.
 	Repository *imagev1.ImageRepository
@@ -56,12 +56,12 @@ func (r Reader) Read(ctx context.Context, key types.NamespacedName) (Offer, erro
 			"ImagePolicy %s refers to ImageRepository %s, but references across namespaces are not allowed: "+
 				"create an ImageRepository in the namespace of the policy", key, RepositoryOf(policy))), nil
 	}
-	order, err := promotion.NewOrder(orderOf(policy))
+	order, err := releases.NewOrder(orderOf(policy))
 	if err != nil {
 		return unusable(key.Name, v1alpha1.InvalidImagePolicyReason,
 			fmt.Sprintf("ImagePolicy %s cannot be used: %v", key, err)), nil
 	}
-	offer := Offer{Policy: promotion.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy), LatestImage: latestImageOf(policy)}}
+	offer := Offer{Policy: releases.Policy{Name: policy.Name, Order: order, Latest: latestOf(policy), LatestImage: latestImageOf(policy)}}
 	err = r.readRepository(ctx, policy, &offer)
 	if !offer.Blocking {
 		complainPolicy(&offer, policy) // a missing release often follows from a problem of the repository
@@ -184,7 +184,7 @@ func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 	if complaint := complaintOf(policy.Status.Conditions); complaint != "" && !willFollow(offer, policy) {
 		complain(offer, fmt.Sprintf("ImagePolicy %s is not ready: %s", policy.Name, complaint))
 	}
-	if offer.Latest == nil || offer.Order.Kind() != promotion.BySemver || offer.Order.Comparable(offer.Latest.Tag) {
+	if offer.Latest == nil || offer.Order.Kind() != releases.BySemver || offer.Order.Comparable(offer.Latest.Tag) {
 		return
 	}
 	offer.Problem = &verdict.Problem{
@@ -241,7 +241,7 @@ func complaintOf(conditions []metav1.Condition) string {
 }
 
 func unusable(policy, reason, message string) Offer {
-	return Offer{Policy: promotion.Policy{
+	return Offer{Policy: releases.Policy{
 		Name:     policy,
 		Problem:  &verdict.Problem{Reason: reason, Message: message},
 		Blocking: true,
@@ -267,15 +267,15 @@ func latestImageOf(policy *imagev1.ImagePolicy) string {
 	return ""
 }
 
-func orderOf(policy *imagev1.ImagePolicy) promotion.OrderSpec {
-	spec := promotion.OrderSpec{Kind: promotion.ByAppearance}
+func orderOf(policy *imagev1.ImagePolicy) releases.OrderSpec {
+	spec := releases.OrderSpec{Kind: releases.ByAppearance}
 	switch choice := policy.Spec.Policy; {
 	case choice.SemVer != nil:
-		spec.Kind, spec.Range = promotion.BySemver, choice.SemVer.Range
+		spec.Kind, spec.Range = releases.BySemver, choice.SemVer.Range
 	case choice.Numerical != nil:
-		spec.Kind, spec.Descending = promotion.ByNumber, choice.Numerical.Order == imagePolicyDescending
+		spec.Kind, spec.Descending = releases.ByNumber, choice.Numerical.Order == imagePolicyDescending
 	case choice.Alphabetical != nil:
-		spec.Kind, spec.Descending = promotion.ByAlphabet, choice.Alphabetical.Order == imagePolicyDescending
+		spec.Kind, spec.Descending = releases.ByAlphabet, choice.Alphabetical.Order == imagePolicyDescending
 	}
 	if tags := policy.Spec.FilterTags; tags != nil {
 		spec.Pattern, spec.Extract = tags.Pattern, tags.Extract

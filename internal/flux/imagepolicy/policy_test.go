@@ -20,7 +20,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -43,7 +43,7 @@ type offer struct {
 	Blocking bool
 }
 
-func offerOf(p promotion.Policy) offer { return offer{p.Latest, p.Scanned, p.Problem, p.Blocking} }
+func offerOf(p releases.Policy) offer { return offer{p.Latest, p.Scanned, p.Problem, p.Blocking} }
 
 func latest(tag string) *v1alpha1.VersionInfo { return &v1alpha1.VersionInfo{Tag: tag} }
 
@@ -204,32 +204,32 @@ func TestOfferedReleases(t *testing.T) {
 func TestOrderOfAnImagePolicy(t *testing.T) {
 	for name, tt := range map[string]struct {
 		policy *fixture.PolicyBuilder
-		kind   promotion.OrderKind
+		kind   releases.OrderKind
 		newer  []string // of each pair, the second is the newer one
 		admits map[string]bool
 	}{
 		"semver": {
-			policy: fixture.MakePolicy("shop").Semver("1.x"), kind: promotion.BySemver,
+			policy: fixture.MakePolicy("shop").Semver("1.x"), kind: releases.BySemver,
 			newer: []string{"1.9.0", "1.10.0"}, admits: map[string]bool{"1.2.3": true, "2.0.0": false, "latest": false},
 		},
 		"semver of a part of the tag": {
-			policy: fixture.MakePolicy("shop").Semver("*").Filter("^web-(.*)$", "$1"), kind: promotion.BySemver,
+			policy: fixture.MakePolicy("shop").Semver("*").Filter("^web-(.*)$", "$1"), kind: releases.BySemver,
 			newer: []string{"web-1.9.0", "web-1.10.0"}, admits: map[string]bool{"web-1.2.3": true, "1.2.3": false},
 		},
 		"numerical": {
-			policy: fixture.MakePolicy("shop").Numerical("asc"), kind: promotion.ByNumber, newer: []string{"9", "10"},
+			policy: fixture.MakePolicy("shop").Numerical("asc"), kind: releases.ByNumber, newer: []string{"9", "10"},
 		},
 		"numerical, descending": {
-			policy: fixture.MakePolicy("shop").Numerical("desc"), kind: promotion.ByNumber, newer: []string{"10", "9"},
+			policy: fixture.MakePolicy("shop").Numerical("desc"), kind: releases.ByNumber, newer: []string{"10", "9"},
 		},
 		"alphabetical": {
-			policy: fixture.MakePolicy("shop").Alphabetical("asc"), kind: promotion.ByAlphabet, newer: []string{"10", "9"},
+			policy: fixture.MakePolicy("shop").Alphabetical("asc"), kind: releases.ByAlphabet, newer: []string{"10", "9"},
 		},
 		"alphabetical, descending": {
-			policy: fixture.MakePolicy("shop").Alphabetical("desc"), kind: promotion.ByAlphabet, newer: []string{"9", "10"},
+			policy: fixture.MakePolicy("shop").Alphabetical("desc"), kind: releases.ByAlphabet, newer: []string{"9", "10"},
 		},
 		"none": {
-			policy: fixture.MakePolicy("shop").Unordered(), kind: promotion.ByAppearance, admits: map[string]bool{"anything": true},
+			policy: fixture.MakePolicy("shop").Unordered(), kind: releases.ByAppearance, admits: map[string]bool{"anything": true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

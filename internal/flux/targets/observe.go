@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -30,7 +31,7 @@ func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Tar
 	switch {
 	case promotion.IsOutdated(rollout.Status.History, seen.Promotion):
 		seen = outdates(seen.Promotion).into(seen)
-	case version != "" && !promotion.IsTag(version):
+	case version != "" && !releases.IsTag(version):
 		seen = invalidVersion(version).into(seen)
 	case t.isDeleting():
 		seen = deleting.into(seen)

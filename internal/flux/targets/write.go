@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -27,7 +27,7 @@ import (
 // if it would replace other values. A version that is not a valid tag is never written,
 // wherever it came from: in a substitute, it could be any YAML.
 func (t Target) Writable(version string) bool {
-	if t.Carries(version) || !promotion.IsTag(version) {
+	if t.Carries(version) || !releases.IsTag(version) {
 		return false
 	}
 	switch {

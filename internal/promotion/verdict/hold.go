@@ -22,7 +22,7 @@ type Hold struct {
 	Changes time.Time
 }
 
-// next returns when time alone first changes something; zero means never.
+// Next returns when time alone first changes something; zero means never.
 func (h Hold) Next() time.Time { return Earlier(h.Until, h.Changes) }
 
 // Problem describes what could not be read or evaluated, and what to do about it.
@@ -41,7 +41,7 @@ type Note struct {
 	Message string
 }
 
-// earlier returns the first of two times. Zero means never.
+// Earlier returns the first of two times. Zero means never.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

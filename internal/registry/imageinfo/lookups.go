@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -117,7 +117,7 @@ func (s *Store) pending(image registry.Image) bool {
 
 // answer stores an answer. If the image could not be read before, it also tries all other
 // failed images of the ImageRepository, so they become known together.
-func (s *Store) answer(image registry.Image, metadata promotion.Metadata) {
+func (s *Store) answer(image registry.Image, metadata releases.Metadata) {
 	s.queue.Forget(image)
 	w := s.lookups[image]
 	if w == nil {

@@ -29,7 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
@@ -57,7 +57,7 @@ const (
 
 // Read asks a registry for the metadata of an image. It returns within a limited time.
 // The Store asks again after any error except [registry.ErrInvalid].
-type Read func(context.Context, registry.Image) (promotion.Metadata, error)
+type Read func(context.Context, registry.Image) (releases.Metadata, error)
 
 // Store stores answers and fetches the missing ones. Add it to the manager, and add its
 // Source to the controller whose reconciler calls Ask.
@@ -145,20 +145,20 @@ func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *St
 // Rollout, in this order. They replace the images of its last call. Images that could not
 // be fetched are tried at once if access has changed. access is a value that changes when
 // a problem with the registry may be fixed.
-func (s *Store) Ask(rollout types.NamespacedName, access string, images []registry.Image) []promotion.Metadata {
+func (s *Store) Ask(rollout types.NamespacedName, access string, images []registry.Image) []releases.Metadata {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.waiters[rollout]
 	delete(s.rejected, rollout)
 	delete(s.waiters, rollout)
-	var answers []promotion.Metadata
+	var answers []releases.Metadata
 	if len(images) > 0 {
 		accessChanged := before != nil && before.access != access
 		next := &waiter{access: access}
 		s.waiters[rollout] = next
 		for _, image := range images {
 			if answer, ok := s.answers.Get(image); ok {
-				answers = append(answers, answer.(promotion.Metadata))
+				answers = append(answers, answer.(releases.Metadata))
 			}
 			if s.request(rollout, image, accessChanged) {
 				next.images = append(next.images, image)
@@ -238,7 +238,7 @@ func (s *Store) fetch(ctx context.Context, image registry.Image) {
 	}
 }
 
-func (s *Store) conclude(ctx context.Context, image registry.Image, metadata promotion.Metadata, err error) {
+func (s *Store) conclude(ctx context.Context, image registry.Image, metadata releases.Metadata, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -94,14 +94,14 @@ func (c counted[T]) Done(item T) {
 }
 
 // registry answers for every tag that does not fail.
-func (o *office) registry(_ context.Context, image registry.Image) (promotion.Metadata, error) {
+func (o *office) registry(_ context.Context, image registry.Image) (releases.Metadata, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.asked = append(o.asked, image.Tag)
 	if err := o.fails[image.Tag]; err != nil {
-		return promotion.Metadata{}, err
+		return releases.Metadata{}, err
 	}
-	return promotion.Metadata{Tag: image.Tag, Digest: "sha256:" + image.Tag}, nil
+	return releases.Metadata{Tag: image.Tag, Digest: "sha256:" + image.Tag}, nil
 }
 
 func (o *office) log(_, line string) {
@@ -158,7 +158,7 @@ func images(tags ...string) []registry.Image {
 	return all
 }
 
-func tags(answers []promotion.Metadata) []string {
+func tags(answers []releases.Metadata) []string {
 	all := []string{}
 	for _, m := range answers {
 		all = append(all, m.Tag)
@@ -325,9 +325,9 @@ func TestMetadataIsOnlyForItsImageRepository(t *testing.T) {
 
 func TestAskingNeverWaitsForTheRegistryNorDoesStopping(t *testing.T) {
 	g := NewWithT(t)
-	hangs := func(ctx context.Context, _ registry.Image) (promotion.Metadata, error) {
+	hangs := func(ctx context.Context, _ registry.Image) (releases.Metadata, error) {
 		<-ctx.Done()
-		return promotion.Metadata{}, ctx.Err()
+		return releases.Metadata{}, ctx.Err()
 	}
 	s := New(hangs, nil, logr.Discard())
 	ctx, cancel := context.WithCancel(context.Background())
@@ -400,12 +400,12 @@ func TestNamespacesShareTheWorkersForRegistries(t *testing.T) {
 	g := NewWithT(t)
 	var mu sync.Mutex
 	var asked []string
-	hangs := func(ctx context.Context, image registry.Image) (promotion.Metadata, error) {
+	hangs := func(ctx context.Context, image registry.Image) (releases.Metadata, error) {
 		mu.Lock()
 		asked = append(asked, image.Repository.Namespace)
 		mu.Unlock()
 		<-ctx.Done()
-		return promotion.Metadata{}, ctx.Err()
+		return releases.Metadata{}, ctx.Err()
 	}
 	s := New(hangs, nil, logr.Discard())
 	s.Ask(shop, "", manyImages("loud", 1000))

@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -163,7 +163,7 @@ func (f *freezing) many(ctx context.Context, open program.Cluster, asked freeze.
 	if err := f.createNumbered(ctx, open, object); err != nil {
 		return err
 	}
-	f.report(asked, object, promotion.Count(len(rollouts), "Rollout")+" "+where)
+	f.report(asked, object, verdict.Count(len(rollouts), "Rollout")+" "+where)
 	f.notStopped(rollouts, "the first release of a new Rollout")
 	return nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -69,7 +70,7 @@ func unknownRelease(v program.View, tag string, standing promotion.Standing) err
 			known = append(known, old)
 		}
 	}
-	if len(known) == 0 || !promotion.IsTag(tag) {
+	if len(known) == 0 || !releases.IsTag(tag) {
 		return errors.New(standing.Message)
 	}
 	return fmt.Errorf("%s; there are %s", standing.Message, truncate.List(known))

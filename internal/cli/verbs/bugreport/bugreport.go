@@ -30,7 +30,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 type reporting struct {
@@ -85,7 +85,7 @@ func (r *reporting) run(ctx context.Context, name string) error {
 		return err
 	}
 	r.Out.Sentence(show.Well, "%s: Rollout %s/%s, %s, %s, the explanation; no Secrets, no ConfigMaps. Look through it before you send it",
-		r.file, words.in(v.Rollout.Namespace), words.in(v.Rollout.Name), promotion.Count(len(objects), "object"), promotion.Count(len(events.Items), "event"))
+		r.file, words.in(v.Rollout.Namespace), words.in(v.Rollout.Name), verdict.Count(len(objects), "object"), verdict.Count(len(events.Items), "event"))
 	return nil
 }
 

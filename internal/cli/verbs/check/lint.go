@@ -18,7 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // Findings is the answer of the verbs lint and doctor.
@@ -182,14 +182,14 @@ func (l *linting) text(result lint.Result) {
 
 // count says how much was read and found, and that not everything could be checked.
 func (l *linting) count(result lint.Result) {
-	read := promotion.Count(result.Objects, "object")
+	read := verdict.Count(result.Objects, "object")
 	if result.Files > 0 {
-		read = promotion.Count(result.Files, "file") + ", " + read
+		read = verdict.Count(result.Files, "file") + ", " + read
 	}
 	line := fmt.Sprintf("%s: %s, %s", read,
-		promotion.Count(result.Count(lint.SeverityError), "error"), promotion.Count(result.Count(lint.SeverityWarning), "warning"))
+		verdict.Count(result.Count(lint.SeverityError), "error"), verdict.Count(result.Count(lint.SeverityWarning), "warning"))
 	if n := len(result.NotChecked); n > 0 && !l.verbose {
-		line += fmt.Sprintf("; %s not checked, see -v", promotion.Count(n, "thing"))
+		line += fmt.Sprintf("; %s not checked, see -v", verdict.Count(n, "thing"))
 	}
 	l.Err.Line("%s", line)
 }

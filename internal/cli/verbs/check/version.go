@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // NewVersion returns the verb version.
@@ -84,9 +84,9 @@ func sayDefinitions(p *program.Program, found installed) error {
 	}
 	text := fmt.Sprintf("CRDs %s%s: ", v1alpha1.GroupVersion.Version, releasesOf(found))
 	if different := found.differences(); len(different) > 0 {
-		text += fmt.Sprintf("%s with other fields than this program knows; see: %s doctor", promotion.Count(len(different), "kind"), p.Called)
+		text += fmt.Sprintf("%s with other fields than this program knows; see: %s doctor", verdict.Count(len(different), "kind"), p.Called)
 	} else {
-		text += fmt.Sprintf("%s, with the fields that this program knows", promotion.Count(len(found.definitions), "kind"))
+		text += fmt.Sprintf("%s, with the fields that this program knows", verdict.Count(len(found.definitions), "kind"))
 	}
 	p.Out.Line("%s", text)
 	return nil

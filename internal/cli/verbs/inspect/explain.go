@@ -139,9 +139,9 @@ func (e *explaining) headline(v program.View, x explain.Explanation) string {
 	case n == 0:
 		line += " There is no newer release."
 	case isHeld(x):
-		line += fmt.Sprintf(" %s, none can go now.", promotion.Count(n, "candidate"))
+		line += fmt.Sprintf(" %s, none can go now.", verdict.Count(n, "candidate"))
 	default:
-		line += fmt.Sprintf(" %s.", promotion.Count(n, "candidate"))
+		line += fmt.Sprintf(" %s.", verdict.Count(n, "candidate"))
 	}
 	if x.Changes != nil {
 		line += fmt.Sprintf(" Time alone changes something at %s.", show.Moment(x.Changes.Time, v.Now, e.Zone))

@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // events returns what the flags say will happen, and says it.
@@ -59,7 +60,7 @@ func (s *simulating) when(now time.Time, text string) (what string, at time.Time
 
 // release makes the policy name a release.
 func release(_ *program.View, tag string) (func(*promotion.Input), string, error) {
-	if !promotion.IsTag(tag) {
+	if !releases.IsTag(tag) {
 		return nil, "", fmt.Errorf("%q cannot be a tag in an OCI registry", tag)
 	}
 	return func(in *promotion.Input) {

@@ -16,7 +16,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -221,5 +220,5 @@ func (c *comparing) text(answer Comparison) {
 		p.Line("  - %s", r.Before)
 		p.Line("  + %s", r.After)
 	}
-	p.Line("%s, %d unchanged", promotion.Count(len(answer.Rollouts), "Rollout"), same)
+	p.Line("%s, %d unchanged", verdict.Count(len(answer.Rollouts), "Rollout"), same)
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // forecastFor is how far explain looks ahead.
@@ -246,5 +246,5 @@ func Forecast(p *program.Program, v program.View) {
 			return
 		}
 	}
-	p.Out.Line("If nobody does anything: nothing goes out in the next %s.", promotion.Count(int(forecastFor.Hours())/program.HoursPerDay, "day"))
+	p.Out.Line("If nobody does anything: nothing goes out in the next %s.", verdict.Count(int(forecastFor.Hours())/program.HoursPerDay, "day"))
 }

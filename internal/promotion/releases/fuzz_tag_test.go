@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion_test
+package releases_test
 
 import (
 	"regexp"
 	"strings"
 	"testing"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // ociTag is the grammar of a tag in the OCI distribution specification.
@@ -22,7 +22,7 @@ func FuzzIsTag(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		if got, want := promotion.IsTag(s), ociTag.MatchString(s); got != want {
+		if got, want := releases.IsTag(s), ociTag.MatchString(s); got != want {
 			t.Errorf("%q is a tag: %t, want %t", s, got, want)
 		}
 	})

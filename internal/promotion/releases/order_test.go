@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion_test
+package releases_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 var (
-	byNumber     = promotion.OrderSpec{Kind: promotion.ByNumber}
-	byAlphabet   = promotion.OrderSpec{Kind: promotion.ByAlphabet}
-	byAppearance = promotion.OrderSpec{Kind: promotion.ByAppearance}
+	byNumber     = releases.OrderSpec{Kind: releases.ByNumber}
+	byAlphabet   = releases.OrderSpec{Kind: releases.ByAlphabet}
+	byAppearance = releases.OrderSpec{Kind: releases.ByAppearance}
 
 	// stamped tags look like main-3f2a-1700000000.
-	stamped = promotion.OrderSpec{Kind: promotion.ByNumber, Pattern: `^main-[0-9a-f]+-(?P<ts>[0-9]+)$`, Extract: "$ts"}
+	stamped = releases.OrderSpec{Kind: releases.ByNumber, Pattern: `^main-[0-9a-f]+-(?P<ts>[0-9]+)$`, Extract: "$ts"}
 	// numbered tags look like 1.4.0_17: OCI does not allow a plus sign.
-	numbered = promotion.OrderSpec{Kind: promotion.BySemver, Range: "*", Pattern: `^(?P<v>.+)_(?P<b>\d+)$`, Extract: "$v+$b"}
+	numbered = releases.OrderSpec{Kind: releases.BySemver, Range: "*", Pattern: `^(?P<v>.+)_(?P<b>\d+)$`, Extract: "$v+$b"}
 )
 
 // built tags have any build metadata after an underscore.
-var built = promotion.OrderSpec{Kind: promotion.BySemver, Range: "*", Pattern: `^([^_]+)_(.+)$`, Extract: "$1+$2"}
+var built = releases.OrderSpec{Kind: releases.BySemver, Range: "*", Pattern: `^([^_]+)_(.+)$`, Extract: "$1+$2"}
 
-func descending(spec promotion.OrderSpec) promotion.OrderSpec {
+func descending(spec releases.OrderSpec) releases.OrderSpec {
 	spec.Descending = true
 	return spec
 }
@@ -35,7 +35,7 @@ func TestOrderCompares(t *testing.T) {
 	}
 	older, same, newer, unknown := answer{-1, true}, answer{0, true}, answer{1, true}, answer{0, false}
 	for name, test := range map[string]struct {
-		spec promotion.OrderSpec
+		spec releases.OrderSpec
 		a, b string
 		want answer
 	}{
@@ -46,7 +46,7 @@ func TestOrderCompares(t *testing.T) {
 		"beta comes before rc":                           {anySemver, "1.0.0-beta.11", "1.0.0-rc.1", older},
 		"the prefix v makes no difference":               {anySemver, "v1.2.0", "1.2.0", same},
 		"versions with the prefix v are compared":        {anySemver, "v1.9.0", "v1.10.0", older},
-		"a range does not restrict what can be compared": {promotion.OrderSpec{Kind: promotion.BySemver, Range: "1.x"}, "2.0.0", "1.0.0", newer},
+		"a range does not restrict what can be compared": {releases.OrderSpec{Kind: releases.BySemver, Range: "1.x"}, "2.0.0", "1.0.0", newer},
 		"two numbers are no semantic version":            {anySemver, "1.9", "1.10.0", unknown},
 		"a leading zero is no semantic version":          {anySemver, "1.01.0", "1.1.0", unknown},
 		"a name cannot be ranked by semver":              {anySemver, "hotfix-bob", "1.0.0", unknown},
@@ -63,7 +63,7 @@ func TestOrderCompares(t *testing.T) {
 		"extract yields the version that is compared": {numbered, "1.9.0_2", "1.10.0_1", older},
 		"a tag outside the pattern cannot be ranked":  {numbered, "1.9.0", "1.10.0_1", unknown},
 		"a pattern without extract compares the whole tag": {
-			promotion.OrderSpec{Kind: promotion.BySemver, Range: "*", Pattern: `^\d+\.\d+\.\d+$`}, "1.9.0", "1.10.0", older,
+			releases.OrderSpec{Kind: releases.BySemver, Range: "*", Pattern: `^\d+\.\d+\.\d+$`}, "1.9.0", "1.10.0", older,
 		},
 
 		"numbers compare by value":                 {byNumber, "9", "10", older},
@@ -86,7 +86,7 @@ func TestOrderCompares(t *testing.T) {
 		"desc reverses the alphabet":               {descending(byAlphabet), "a", "b", newer},
 		"equal stays equal in descending order":    {descending(byAlphabet), "a", "a", same},
 		"appearance cannot know from the tags":     {byAppearance, "1.0.0", "1.1.0", unknown},
-		"an order that was never set cannot know":  {promotion.OrderSpec{}, "1.0.0", "1.1.0", unknown},
+		"an order that was never set cannot know":  {releases.OrderSpec{}, "1.0.0", "1.1.0", unknown},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := order(test.spec)
@@ -100,9 +100,9 @@ func TestOrderCompares(t *testing.T) {
 }
 
 func TestOrderAdmits(t *testing.T) {
-	stable := promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=1.2.0 <2.0.0"}
+	stable := releases.OrderSpec{Kind: releases.BySemver, Range: ">=1.2.0 <2.0.0"}
 	for name, test := range map[string]struct {
-		spec promotion.OrderSpec
+		spec releases.OrderSpec
 		tag  string
 		want bool
 	}{
@@ -110,7 +110,7 @@ func TestOrderAdmits(t *testing.T) {
 		"the lower bound of the range":                           {stable, "1.2.0", true},
 		"not the upper bound that the range excludes":            {stable, "2.0.0", false},
 		"no prerelease, if the range does not name one":          {stable, "1.5.0-rc.1", false},
-		"a prerelease, if the range does":                        {promotion.OrderSpec{Kind: promotion.BySemver, Range: ">=1.2.0-0"}, "1.5.0-rc.1", true},
+		"a prerelease, if the range does":                        {releases.OrderSpec{Kind: releases.BySemver, Range: ">=1.2.0-0"}, "1.5.0-rc.1", true},
 		"a version with the prefix v":                            {stable, "v1.4.2", true},
 		"no tag that is not a semantic version":                  {stable, "latest", false},
 		"a tag whose extracted version is inside the range":      {numbered, "1.4.0_17", true},
@@ -130,15 +130,15 @@ func TestOrderAdmits(t *testing.T) {
 
 func TestOrderThatCannotBeParsedIsRefused(t *testing.T) {
 	for name, test := range map[string]struct {
-		spec promotion.OrderSpec
+		spec releases.OrderSpec
 		want string
 	}{
-		"a range that is none":        {promotion.OrderSpec{Kind: promotion.BySemver, Range: "newest"}, `semver range "newest"`},
-		"an empty range":              {promotion.OrderSpec{Kind: promotion.BySemver}, `semver range ""`},
-		"a pattern that never closes": {promotion.OrderSpec{Kind: promotion.ByNumber, Pattern: "("}, "filterTags.pattern"},
+		"a range that is none":        {releases.OrderSpec{Kind: releases.BySemver, Range: "newest"}, `semver range "newest"`},
+		"an empty range":              {releases.OrderSpec{Kind: releases.BySemver}, `semver range ""`},
+		"a pattern that never closes": {releases.OrderSpec{Kind: releases.ByNumber, Pattern: "("}, "filterTags.pattern"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := promotion.NewOrder(test.spec)
+			o, err := releases.NewOrder(test.spec)
 			if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 				t.Errorf("got error %v, want one about %s", err, test.want)
 			}
@@ -148,8 +148,8 @@ func TestOrderThatCannotBeParsedIsRefused(t *testing.T) {
 }
 
 func TestOrderKind(t *testing.T) {
-	diff(t, promotion.ByAppearance, promotion.Order{}.Kind())
-	diff(t, promotion.BySemver, order(anySemver).Kind())
+	diff(t, releases.ByAppearance, releases.Order{}.Kind())
+	diff(t, releases.BySemver, order(anySemver).Kind())
 }
 
 func TestIsTag(t *testing.T) {
@@ -170,6 +170,6 @@ func TestIsTag(t *testing.T) {
 		"1.0.0\n":                false,
 		"größe":                  false,
 	} {
-		t.Run(tag, func(t *testing.T) { diff(t, want, promotion.IsTag(tag)) })
+		t.Run(tag, func(t *testing.T) { diff(t, want, releases.IsTag(tag)) })
 	}
 }

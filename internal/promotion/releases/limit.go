@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package releases
 
 import (
 	"cmp"
@@ -28,14 +28,26 @@ const (
 	usualMetadata = 256
 )
 
-// fitted is the part of the known releases that fits into the status.
-type fitted struct {
-	// ledger contains the releases that are kept, in the original order.
-	ledger []v1alpha1.VersionInfo
-	// full is true if another release does not fit.
-	full bool
-	// omitted contains the tags of the releases whose metadata does not fit.
-	omitted map[string]bool
+// Fitted is the part of the known releases that fits into the status.
+type Fitted struct {
+	// Ledger contains the releases that are kept, in the original order.
+	Ledger []v1alpha1.VersionInfo
+	// Full is true if another release does not fit.
+	Full bool
+	// Omitted contains the tags of the releases whose metadata does not fit.
+	Omitted map[string]bool
+}
+
+// Importance decides which releases stay if not all of them fit.
+type Importance struct {
+	// Rollout with the releases, the history and the requests of users.
+	Rollout *v1alpha1.Rollout
+	// Policy with the releases that are candidates.
+	Policy Policy
+	// Promoted is the tag of the release that is promoted now; empty if there is none.
+	Promoted string
+	// Allowed reports whether the gates allow a tag.
+	Allowed func(tag string) bool
 }
 
 // fitToLimit cuts the known releases to the size limit of the status. The least important
@@ -45,12 +57,12 @@ type fitted struct {
 // Only the order of importance decides what stays, not the size of the next release. If a
 // scan shows a release again that was left out, it is left out again, without a write.
 // Also those that keep only tag and date keep their forward-only mark.
-func fitToLimit(in Input, ledger []v1alpha1.VersionInfo, promoted string) fitted {
+func (m Importance) Fit(ledger []v1alpha1.VersionInfo) Fitted {
 	if len(ledger)*(largestTag+largestMetadata) <= ledgerLimit && !slices.ContainsFunc(ledger, oversized) {
-		return fitted{ledger: ledger}
+		return Fitted{Ledger: ledger}
 	}
-	kept := fitted{omitted: map[string]bool{}}
-	byImportance, size, marks := rank(in, ledger, promoted), 0, 0
+	kept := Fitted{Omitted: map[string]bool{}}
+	byImportance, size, marks := m.rank(ledger), 0, 0
 	for i := range byImportance {
 		if size+largestTag > tagLimit && byImportance[i].class != referredClass {
 			byImportance = byImportance[:i]
@@ -59,21 +71,21 @@ func fitToLimit(in Input, ledger []v1alpha1.VersionInfo, promoted string) fitted
 		size += byImportance[i].tagSize()
 		marks += byImportance[i].markSize()
 	}
-	kept.full = size+largestTag > tagLimit
+	kept.Full = size+largestTag > tagLimit
 	size += marks
 	for i := range byImportance {
 		r := &byImportance[i]
 		if size+largestMetadata > ledgerLimit || r.metadataSize() > largestMetadata {
 			r.VersionInfo = v1alpha1.VersionInfo{Tag: r.Tag, Created: r.Created, ForwardOnly: r.ForwardOnly}
-			kept.omitted[r.Tag] = true
+			kept.Omitted[r.Tag] = true
 			continue
 		}
 		size += r.metadataSize() - r.markSize()
-		if !hasMetadata(r.VersionInfo) {
+		if !HasMetadata(r.VersionInfo) {
 			size += usualMetadata
 		}
 	}
-	kept.ledger = inOrder(byImportance)
+	kept.Ledger = inOrder(byImportance)
 	return kept
 }
 
@@ -125,12 +137,12 @@ const (
 // rank sorts the known releases by importance: first the releases that are referred to,
 // then those that may be promoted, then the newer ones. If releases are promoted one by
 // one, the next candidate comes first.
-func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
-	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
-	known, classOf := TagsOf(in.Rollout.Status.AvailableReleases), classes(in, ledger, promoted)
+func (m Importance) rank(ledger []v1alpha1.VersionInfo) []ranked {
+	oneByOne := m.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
+	known, classOf := TagsOf(m.Rollout.Status.AvailableReleases), m.classes(ledger)
 	all, equal, before := make([]ranked, 0, len(ledger)), 0, place{}
 	for i, v := range ledger {
-		at := in.Policy.Order.place(v.Tag)
+		at := m.Policy.Order.place(v.Tag)
 		if result, ok := at.compare(before); !ok || result != 0 {
 			equal++
 		}
@@ -152,18 +164,18 @@ func rank(in Input, ledger []v1alpha1.VersionInfo, promoted string) []ranked {
 }
 
 // classes returns a function that returns the class of a release by its tag.
-func classes(in Input, ledger []v1alpha1.VersionInfo, promoted string) func(tag string) int {
-	referred := referredTo(in)
-	referred[promoted] = true
-	candidates := TagsOf(Candidates(ledger, in.Rollout.Status.History, in.Policy))
-	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
+func (m Importance) classes(ledger []v1alpha1.VersionInfo) func(tag string) int {
+	referred := referredTo(m.Rollout, m.Policy)
+	referred[m.Promoted] = true
+	candidates := TagsOf(Candidates(ledger, m.Rollout.Status.History, m.Policy))
+	oneByOne := m.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
 	return func(tag string) int {
 		switch {
 		case referred[tag]:
 			return referredClass
 		case !candidates[tag]:
 			return otherClass
-		case oneByOne, !namedByGates(in.Gates.Gates, tag):
+		case oneByOne, !m.Allowed(tag):
 			return candidateClass
 		}
 		return allowedClass
@@ -182,15 +194,15 @@ func firstIf(a, b bool) int {
 }
 
 // referredTo returns the tags by which history, policy and users refer to releases.
-func referredTo(in Input) map[string]bool {
+func referredTo(rollout *v1alpha1.Rollout, policy Policy) map[string]bool {
 	tags := map[string]bool{
-		in.Rollout.Pinned(): true, in.Rollout.Forced(): true, in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]: true,
+		rollout.Pinned(): true, rollout.Forced(): true, rollout.Annotations[v1alpha1.BypassGatesAnnotation]: true,
 	}
-	if in.Policy.Latest != nil {
-		tags[in.Policy.Latest.Tag] = true
+	if policy.Latest != nil {
+		tags[policy.Latest.Tag] = true
 	}
-	for i := range in.Rollout.Status.History {
-		tags[in.Rollout.Status.History[i].Version.Tag] = true
+	for i := range rollout.Status.History {
+		tags[rollout.Status.History[i].Version.Tag] = true
 	}
 	return tags
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package releases
 
 import (
 	"fmt"
@@ -11,24 +11,24 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
-// grow returns the known releases after it has added what the policy offers and what the
+// Grow returns the known releases after it has added what the policy offers and what the
 // registry reports. They are in the policy's order, oldest first. If there are more than
 // before, they are trimmed. After a move to another image, the list begins anew.
-func grow(in Input) ([]v1alpha1.VersionInfo, []verdict.Note) {
-	before := in.Rollout.Status.AvailableReleases
-	if in.Policy.Latest == nil || in.Policy.Blocking {
-		return allCompleted(in, before), nil
+func Grow(rollout *v1alpha1.Rollout, policy Policy, registry Registry, now time.Time) ([]v1alpha1.VersionInfo, []verdict.Note) {
+	before := rollout.Status.AvailableReleases
+	if policy.Latest == nil || policy.Blocking {
+		return registry.allCompleted(before), nil
 	}
-	if beforeMove(in.Rollout.Status.History, in.Policy) != nil {
+	if BeforeMove(rollout.Status.History, policy) != nil {
 		before = nil // they are of the other image
 	}
-	ledger, note := addLatest(append(unseen(before, in.Policy), before...), *in.Policy.Latest)
-	if runs(in.Rollout, *in.Policy.Latest) {
+	ledger, note := addLatest(append(unseen(before, policy), before...), *policy.Latest)
+	if runs(rollout, *policy.Latest) {
 		note = nil // the new push was reported when Flux pulled it
 	}
-	ledger = sorted(allCompleted(in, ledger), in.Policy.Order)
+	ledger = sorted(registry.allCompleted(ledger), policy.Order)
 	if len(ledger) > len(before) {
-		ledger = trim(ledger, in)
+		ledger = trim(ledger, rollout, now)
 	}
 	return ledger, note
 }
@@ -36,7 +36,7 @@ func grow(in Input) ([]v1alpha1.VersionInfo, []verdict.Note) {
 // runs reports whether the release is the current one, with the same content.
 func runs(rollout *v1alpha1.Rollout, release v1alpha1.VersionInfo) bool {
 	current := rollout.Current()
-	return current != nil && current.Version.Tag == release.Tag && equal(current.Version.Digest, release.Digest)
+	return current != nil && current.Version.Tag == release.Tag && Equal(current.Version.Digest, release.Digest)
 }
 
 // unseen returns the scanned releases that are not known yet. They come before the known
@@ -85,11 +85,11 @@ func scannedUpToLatest(p Policy) []string {
 // addLatest appends the release that the policy names. If its tag now points to other
 // content, all earlier facts about the tag are dropped.
 func addLatest(ledger []v1alpha1.VersionInfo, latest v1alpha1.VersionInfo) ([]v1alpha1.VersionInfo, []verdict.Note) {
-	i := index(ledger, latest.Tag)
+	i := Index(ledger, latest.Tag)
 	switch {
 	case i < 0:
 		return append(ledger, latest), nil
-	case latest.Digest == nil || equal(ledger[i].Digest, latest.Digest):
+	case latest.Digest == nil || Equal(ledger[i].Digest, latest.Digest):
 		return ledger, nil
 	case ledger[i].Digest == nil:
 		ledger[i].Digest, ledger[i].ForwardOnly = latest.Digest, nil // the mark may be about other content
@@ -109,11 +109,11 @@ func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
 	if order.Kind() == ByAppearance {
 		return ledger
 	}
-	all := make([]placed, len(ledger))
+	all := make([]Placed, len(ledger))
 	for i, v := range ledger {
-		all[i] = order.placed(v)
+		all[i] = order.Placed(v)
 	}
-	slices.SortStableFunc(all, placed.inList)
+	slices.SortStableFunc(all, Placed.inList)
 	for i := range all {
 		ledger[i] = all[i].VersionInfo
 	}
@@ -123,23 +123,22 @@ func sorted(ledger []v1alpha1.VersionInfo, order Order) []v1alpha1.VersionInfo {
 // trim keeps the longest of three tails of the known releases: the tail from the oldest
 // release in the history, the tail from the oldest release within the retention time, and
 // the newest releases that always stay.
-func trim(ledger []v1alpha1.VersionInfo, in Input) []v1alpha1.VersionInfo {
-	start := max(0, len(ledger)-in.Rollout.Spec.GetAvailableReleasesMinCount())
-	for _, entry := range in.Rollout.Status.History {
-		if i := index(ledger, entry.Version.Tag); i >= 0 {
+func trim(ledger []v1alpha1.VersionInfo, rollout *v1alpha1.Rollout, now time.Time) []v1alpha1.VersionInfo {
+	start := max(0, len(ledger)-rollout.Spec.GetAvailableReleasesMinCount())
+	for _, entry := range rollout.Status.History {
+		if i := Index(ledger, entry.Version.Tag); i >= 0 {
 			start = min(start, i)
 		}
 	}
-	return ledger[min(start, startOfRetention(ledger, in)):]
+	return ledger[min(start, startOfRetention(ledger, now, rollout.Spec.GetAvailableReleasesRetentionDays())):]
 }
 
 // startOfRetention returns the index after the newest release that is older than the
 // retention time. If there is no such release, it returns the index of the oldest release
 // known to be within the retention time. Releases of unknown age count as recent unless
 // they are the oldest, because a scan shows those again and again.
-func startOfRetention(ledger []v1alpha1.VersionInfo, in Input) int {
-	days := in.Rollout.Spec.GetAvailableReleasesRetentionDays()
-	limit := in.Now.Add(-time.Duration(days) * 24 * time.Hour)
+func startOfRetention(ledger []v1alpha1.VersionInfo, now time.Time, days int) int {
+	limit := now.Add(-time.Duration(days) * 24 * time.Hour)
 	start := len(ledger)
 	for i, release := range slices.Backward(ledger) {
 		switch {
@@ -153,20 +152,20 @@ func startOfRetention(ledger []v1alpha1.VersionInfo, in Input) int {
 	return start
 }
 
-func index(ledger []v1alpha1.VersionInfo, tag string) int {
+func Index(ledger []v1alpha1.VersionInfo, tag string) int {
 	return slices.IndexFunc(ledger, func(v v1alpha1.VersionInfo) bool { return v.Tag == tag })
 }
 
-func contains(ledger []v1alpha1.VersionInfo, tag string) bool { return index(ledger, tag) >= 0 }
+func Contains(ledger []v1alpha1.VersionInfo, tag string) bool { return Index(ledger, tag) >= 0 }
 
-// known returns the known release with a tag. If there is none, it returns only the tag.
-func known(ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
-	if i := index(ledger, tag); i >= 0 {
+// Known returns the known release with a tag. If there is none, it returns only the tag.
+func Known(ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
+	if i := Index(ledger, tag); i >= 0 {
 		return ledger[i]
 	}
 	return v1alpha1.VersionInfo{Tag: tag}
 }
 
-func equal(a, b *string) bool {
+func Equal(a, b *string) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }

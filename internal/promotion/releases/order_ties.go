@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package releases
 
 import (
 	"cmp"
@@ -12,7 +12,7 @@ import (
 // tags, another one at each evaluation. So without an order of our own, an older build
 // would replace a newer one by chance.
 func (p place) tieBreak(other place) int {
-	switch p.kind {
+	switch p.Kind {
 	case BySemver:
 		return compareBuilds(p.version.Metadata(), other.version.Metadata())
 	case ByNumber:

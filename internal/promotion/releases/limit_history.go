@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package releases
 
 import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -15,21 +16,20 @@ const (
 	historyLimit = 48 << 10
 	// failedLimit is the limit for the failed HealthChecks of one entry, within historyLimit.
 	failedLimit = 6 << 10
-	// longestOfOld is how many characters of a text are kept if its entry does not fit
+	// LongestOfOld is how many characters of a text are kept if its entry does not fit
 	// otherwise.
-	longestOfOld = 128
+	LongestOfOld = 128
 )
 
-// historyToLimit cuts a history that does not fit into the status. An entry that does
+// HistoryToLimit cuts a history that does not fit into the status. An entry that does
 // not fit first loses its long texts and its failed HealthChecks. If it still does not
 // fit, it is dropped, the oldest first. Entries that decide about candidates are dropped
-// last.
-func historyToLimit(in Input, status *v1alpha1.RolloutStatus) []v1alpha1.DeploymentHistoryEntry {
-	history := status.History
+// last: decides says which these are.
+func HistoryToLimit(history []v1alpha1.DeploymentHistoryEntry, decides func() []bool) []v1alpha1.DeploymentHistoryEntry {
 	if sizeOfHistory(history) <= historyLimit {
 		return history
 	}
-	retained, left := setAside(history, retainedEntries(in, history, status.AvailableReleases))
+	retained, left := setAside(history, decides())
 	kept, full := make([]v1alpha1.DeploymentHistoryEntry, 0, len(history)), false
 	for i, entry := range history {
 		short := shortEntry(entry)
@@ -67,26 +67,26 @@ func setAside(history []v1alpha1.DeploymentHistoryEntry, retained []bool) ([]boo
 func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
 	e.FailedHealthChecks = nil
 	e.Message, e.BakeStatusMessage = shortText(e.Message), shortText(e.BakeStatusMessage)
-	e.Cause = v1alpha1.FailureCause(truncate.Text(string(e.Cause), longestOfOld))
-	if len(e.Quarantine) > longestName { // no controller has written it, and a part of a name is worth nothing
+	e.Cause = v1alpha1.FailureCause(truncate.Text(string(e.Cause), LongestOfOld))
+	if len(e.Quarantine) > verdict.LongestName { // no controller has written it, and a part of a name is worth nothing
 		e.Quarantine = ""
 	}
 	if e.Rollback != nil {
 		short := *e.Rollback
-		short.From = truncate.Text(short.From, longestOfOld)
+		short.From = truncate.Text(short.From, LongestOfOld)
 		e.Rollback = &short
 	}
 	if e.TriggeredBy != nil {
-		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: truncate.Text(e.TriggeredBy.Name, longestOfOld)}
+		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: truncate.Text(e.TriggeredBy.Name, LongestOfOld)}
 	}
 	return e
 }
 
 func shortText(text *string) *string {
-	if text == nil || len(*text) <= longestOfOld {
+	if text == nil || len(*text) <= LongestOfOld {
 		return text
 	}
-	short := truncate.Text(*text, longestOfOld)
+	short := truncate.Text(*text, LongestOfOld)
 	return &short
 }
 
@@ -107,7 +107,7 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 		`"failedHealthChecks":[],"lastRetryTimestamp":"2026-01-01T00:00:00Z","retryStartTime":"2026-01-01T00:00:00Z"},`)
 	r := ranked{VersionInfo: e.Version}
 	size := frame + r.tagSize() + r.metadataSize()
-	if !hasMetadata(e.Version) {
+	if !HasMetadata(e.Version) {
 		size += usualMetadata
 	}
 	size += sizeOfFailure(e) + sizeOfFacts(e)
@@ -160,8 +160,8 @@ func sizeOfFailed(f v1alpha1.FailedHealthCheck) int {
 	return size
 }
 
-// failedToLimit returns as many of the failed HealthChecks as fit into one entry.
-func failedToLimit(failed []v1alpha1.FailedHealthCheck) []v1alpha1.FailedHealthCheck {
+// FailedToLimit returns as many of the failed HealthChecks as fit into one entry.
+func FailedToLimit(failed []v1alpha1.FailedHealthCheck) []v1alpha1.FailedHealthCheck {
 	size := 0
 	for i := range failed {
 		if size += sizeOfFailed(failed[i]); size > failedLimit {

@@ -1,6 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+// Package releases knows which releases there are: how an ImagePolicy ranks and filters
+// their tags, which of them are newer than what is deployed, what the registry reports
+// about their images, and how many of them fit into the status of a Rollout.
+//
+//	policy.go         what an ImagePolicy offers
+//	order.go          how it ranks and filters tags
+//	order_ties.go     which of the tags is newer that are equal for it
+//	order_bounds.go   size limits for its fields
+//	order_floating.go that it admits a single tag
+//	relation.go       how one release compares to another
+//	moved_image.go    that a tag is another release in another image
+//	unnamed.go        what a suspended policy does not name
+//	ledger.go         which releases are known
+//	candidates.go     which of them are newer than the current one
+//	image.go          what the registry reports about a release
+//	limit.go          which known releases fit into the status
+//	limit_history.go  how much of the history fits into it
+package releases
 
 import (
 	"cmp"
@@ -12,7 +29,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
-	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // OrderKind is how an ImagePolicy ranks tags.
@@ -71,8 +87,8 @@ func NewOrder(spec OrderSpec) (Order, error) {
 	return o, nil
 }
 
-// isKnown reports whether a policy has set the order.
-func (o Order) isKnown() bool { return o.spec.Kind != "" }
+// IsKnown reports whether a policy has set the order.
+func (o Order) IsKnown() bool { return o.spec.Kind != "" }
 
 // Kind returns the kind of comparison; ByAppearance for the zero Order.
 func (o Order) Kind() OrderKind {
@@ -114,7 +130,7 @@ func (o Order) Precedence(a, b string) (int, bool) { return o.place(a).precedenc
 
 // place is the position of a tag in an order.
 type place struct {
-	kind       OrderKind
+	Kind       OrderKind
 	ranked     bool // the order can compare it
 	descending bool
 	version    *semver.Version
@@ -123,13 +139,13 @@ type place struct {
 }
 
 func (o Order) place(tag string) place {
-	p := place{kind: o.Kind(), descending: o.spec.Descending}
+	p := place{Kind: o.Kind(), descending: o.spec.Descending}
 	key, ok := o.key(tag)
 	if !ok {
 		return p
 	}
 	var err error
-	switch p.kind {
+	switch p.Kind {
 	case BySemver:
 		p.version, err = parseSemver(key)
 	case ByNumber:
@@ -158,7 +174,7 @@ func (p place) precedence(other place) (int, bool) {
 		return 0, false
 	}
 	result := 0
-	switch p.kind {
+	switch p.Kind {
 	case BySemver:
 		result = p.version.Compare(other.version)
 	case ByNumber:
@@ -212,10 +228,4 @@ func IsTag(s string) bool {
 		}
 	}
 	return true
-}
-
-// quote formats user input for a message, shortened if it is long.
-func quote(s string) string {
-	const most = 80
-	return strconv.Quote(truncate.Text(s, most))
 }

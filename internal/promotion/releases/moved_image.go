@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package releases
+
+import (
+	"cmp"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+)
+
+// A tag names a release of one image. If the ImagePolicy ranks the tags of another image
+// than before, the promotions until then say nothing of its releases: the same tag may be
+// other content there, and a higher version may be older.
+
+// longestImage is how many characters the name of an image in the history may have.
+const longestImage = 512
+
+// Ranked returns the image whose tags the policy has ranked; empty if it is not known. A
+// typing error in an ImageRepository, which cannot be scanned, changes nothing.
+func (p Policy) Ranked() string { return cmp.Or(p.LatestImage, p.Image) }
+
+// RecordedImage returns the image for the history; empty if it is not known, or if its
+// name is too long.
+func (p Policy) RecordedImage() string {
+	if image := p.Ranked(); len(image) <= longestImage {
+		return image
+	}
+	return ""
+}
+
+// IsOfAnother reports whether a promotion was one of another image. What is not known
+// counts as the same.
+func (p Policy) IsOfAnother(entry *v1alpha1.DeploymentHistoryEntry) bool {
+	return imagename.Differ(entry.Image, p.Ranked())
+}
+
+// BeforeMove returns the newest promotion whose image is known, if it is one of another
+// image; else nil.
+func BeforeMove(history []v1alpha1.DeploymentHistoryEntry, policy Policy) *v1alpha1.DeploymentHistoryEntry {
+	for i := range history {
+		if history[i].Image == "" {
+			continue
+		}
+		if policy.IsOfAnother(&history[i]) {
+			return &history[i]
+		}
+		return nil
+	}
+	return nil
+}
