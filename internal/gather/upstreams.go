@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -335,7 +336,7 @@ func (s *Snapshot) view(recorded []environmentsv1.Release) environment.View {
 	if s.Health.Problem != nil {
 		view.Unhealthy = s.Health.Problem.Message
 	} else {
-		view.Unhealthy = promotion.NamesOf(promotion.Unhealthy(s.Health.Checks))
+		view.Unhealthy = evidence.NamesOf(evidence.Unhealthy(s.Health.Checks))
 		view.Pending = slices.ContainsFunc(s.Health.Checks, func(c v1alpha1.HealthCheck) bool { return c.Status.Status != v1alpha1.HealthStatusHealthy })
 	}
 	return view

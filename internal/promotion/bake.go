@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -24,11 +25,11 @@ func Protected(spec *v1alpha1.RolloutSpec) bool {
 // nothing protects it, a newer release can take its place.
 func (d *Decision) chooseOutcome(in Input) {
 	entry := in.Rollout.Current()
-	proofs := Prove(in.Health.Checks, in.Rollout.UID, entry)
+	proofs := evidence.Prove(in.Health.Checks, in.Rollout.UID, entry)
 	if in.Rollout.Recovering() {
-		proofs = proofs.waived()
+		proofs = proofs.Waived()
 	}
-	proofs, staleAt := proofs.fresh(in.Now)
+	proofs, staleAt := proofs.Fresh(in.Now)
 	if entry.State() == v1alpha1.BakeDeploying {
 		d.judgeDeploying(in, entry, proofs)
 	} else {
@@ -44,12 +45,12 @@ func (d *Decision) chooseOutcome(in Input) {
 // target and proven healthy. The proof counts before the deadline does: if the controller
 // was away until after the deadline, it must not fail a release that is applied and
 // healthy.
-func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
 	deadline := deadlineOf(in, entry, proofs)
 	applied := in.Targets.applied()
-	healthy := applied && in.Health.proven(proofs)
+	healthy := applied && in.Health.Proven(proofs)
 	switch {
-	case applied && proofs.any(Disproven):
+	case applied && proofs.Has(evidence.Disproven):
 		d.failByHealth(in, proofs)
 	case healthy:
 		d.startBake(in, entry)
@@ -83,15 +84,15 @@ func (d *Decision) lookAfter(deadline time.Time) {
 
 // judgeBaking evaluates a promotion that is applied and healthy, and whose bake clock
 // runs. The bake succeeds only at a moment at which everything is applied and healthy.
-func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
 	proofs, lostAt := in.withLosses(entry, proofs)
 	targetsLostAt, end := in.targetsLostAt(entry), bakeEnd(in, entry)
 	switch {
-	case proofs.any(Disproven):
+	case proofs.Has(evidence.Disproven):
 		d.failByHealth(in, proofs)
 	case !targetsLostAt.IsZero() && !in.Now.Before(targetsLostAt):
 		d.failByTargets(in, proofs)
-	case !in.Health.proven(proofs) || in.Targets.unhealthy():
+	case !in.Health.Proven(proofs) || in.Targets.unhealthy():
 		d.standStill(in, entry, proofs)
 		d.lookAt(lostAt)
 		d.lookAt(targetsLostAt)
@@ -109,7 +110,7 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 // endBake ends a bake that was healthy for its time. A promotion that cannot fail succeeds,
 // whatever was measured in between.
 func (d *Decision) endBake(in Input) {
-	if bad := tooManyBad(in.Health.Checks); len(bad) > 0 && !in.Rollout.Recovering() {
+	if bad := evidence.TooManyBad(in.Health.Checks); len(bad) > 0 && !in.Rollout.Recovering() {
 		d.fail(v1alpha1.CauseHealthCheckFailed, bad, describe(bad))
 		return
 	}
@@ -122,16 +123,16 @@ func (d *Decision) wait(reason, message string) {
 
 // awaitHealth waits for HealthChecks, and requests a reset of those that have not been
 // reset for this promotion yet.
-func (d *Decision) awaitHealth(in Input, proofs Proofs) {
-	d.Resets = proofs.toReset()
+func (d *Decision) awaitHealth(in Input, proofs evidence.Proofs) {
+	d.Resets = proofs.ToReset()
 	switch {
 	case in.Health.Problem != nil:
 		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
-	case len(in.Health.refused(proofs)) > 0:
-		d.wait(v1alpha1.ProgressingReason, in.Targets.evidence()+"; waiting for "+truncate.Join(in.Health.refused(proofs), "; "))
+	case len(in.Health.Refused(proofs)) > 0:
+		d.wait(v1alpha1.ProgressingReason, in.Targets.evidence()+"; waiting for "+truncate.Join(in.Health.Refused(proofs), "; "))
 		d.Overdue = true
 	default:
-		d.wait(v1alpha1.ProgressingReason, "waiting for "+NamesOf(proofs.checks(Unreset, Undecided)))
+		d.wait(v1alpha1.ProgressingReason, "waiting for "+evidence.NamesOf(proofs.Checks(evidence.Unreset, evidence.Undecided)))
 	}
 }
 
@@ -141,13 +142,13 @@ const Patience = 10 * time.Second
 
 // overdueAt marks the wait for HealthChecks as overdue if they were reset a while ago, or
 // if the deadline has passed. Otherwise it returns when the wait becomes overdue.
-func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
+func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
 	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
 		d.Message, d.Overdue = in.Targets.evidence()+"; "+d.Message, true // appliedTime is stored from here on
 		return time.Time{}
 	}
 	var since time.Time
-	for _, i := range proofs.indices(Undecided) {
+	for _, i := range proofs.Indices(evidence.Undecided) {
 		if reset := changedAt(proofs[i].Check, entry.PromotedTime(), in.Now); reset.After(since) {
 			since = reset
 		}
@@ -189,13 +190,13 @@ func (d *Decision) finish(in Input) {
 // deadlineOf returns when a deploying entry has failed; zero means never. If nobody had
 // reset the HealthChecks by then because the controller was away, they get the same time
 // again, from the moment at which the targets are seen applied.
-func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) time.Time {
+func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
 	deadline := timeoutOf(in.Rollout, entry)
 	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.applied() {
 		return deadline
 	}
 	since := in.Now
-	if entry.AppliedTime != nil || !proofs.any(Unreset) {
+	if entry.AppliedTime != nil || !proofs.Has(evidence.Unreset) {
 		since = timeOf(entry.AppliedTime)
 	}
 	if since.Before(deadline.Truncate(time.Second)) {
@@ -225,21 +226,21 @@ func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry
 
 // proven describes the evidence.
 func proven(in Input) string {
-	var evidence []string
+	var shown []string
 	if len(in.Targets.All) > 0 {
-		evidence = append(evidence, in.Targets.evidence())
+		shown = append(shown, in.Targets.evidence())
 	}
 	if len(in.Health.Checks) > 0 {
 		checks := verdict.Count(len(in.Health.Checks), "HealthCheck")
-		if values := lastValues(in.Health.Checks); len(values) > 0 {
+		if values := evidence.LastValues(in.Health.Checks); len(values) > 0 {
 			checks += ": " + truncate.List(values)
 		}
-		evidence = append(evidence, fmt.Sprintf("healthy (%s)", checks))
+		shown = append(shown, fmt.Sprintf("healthy (%s)", checks))
 	}
-	if len(evidence) == 0 {
+	if len(shown) == 0 {
 		return "nothing to deploy"
 	}
-	return strings.Join(evidence, " and ")
+	return strings.Join(shown, " and ")
 }
 
 func describe(failed []v1alpha1.FailedHealthCheck) string {

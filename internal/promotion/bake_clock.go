@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -36,7 +37,7 @@ func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 const lull = time.Minute
 
 // standStill waits until everything proves the release healthy again.
-func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) {
+func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
 	d.awaitHealth(in, proofs)
 	if in.Targets.unhealthy() {
 		d.Message = truncate.Join(in.Targets.outdated(), "; ")

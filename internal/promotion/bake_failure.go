@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -18,9 +19,9 @@ func (d *Decision) fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHea
 	d.Cause, d.Failed, d.Message = cause, failed, message
 }
 
-func (d *Decision) failByHealth(in Input, proofs Proofs) {
-	failed := proofs.failed(Disproven)
-	d.fail(in.causeOf(proofs.checks(Disproven)), failed, describe(failed))
+func (d *Decision) failByHealth(in Input, proofs evidence.Proofs) {
+	failed := proofs.Failed(evidence.Disproven)
+	d.fail(in.causeOf(proofs.Checks(evidence.Disproven)), failed, describe(failed))
 }
 
 // causeOf returns the cause of a failure by HealthChecks. It is a verdict about the release
@@ -41,9 +42,9 @@ const atDeadline = "not applied and healthy within"
 
 // failByDeadline reports everything that was still missing: targets that Flux has not
 // applied, and checks that have not proven the release healthy.
-func (d *Decision) failByDeadline(in Input, proofs Proofs) {
-	failed := proofs.failed(Unreset, Undecided, Disproven)
-	missing := in.Health.refused(proofs)
+func (d *Decision) failByDeadline(in Input, proofs evidence.Proofs) {
+	failed := proofs.Failed(evidence.Unreset, evidence.Undecided, evidence.Disproven)
+	missing := in.Health.Refused(proofs)
 	if outdated := in.Targets.outdated(); len(outdated) > 0 {
 		missing = append(missing, truncate.Join(outdated, "; "))
 	}
@@ -64,18 +65,18 @@ func (in Input) fluxGaveUp() bool {
 
 // missed reports whether a deadline, if there is one, has passed for something else than
 // traffic.
-func (in Input) missed(deadline time.Time, proofs Proofs) bool {
+func (in Input) missed(deadline time.Time, proofs evidence.Proofs) bool {
 	return !deadline.IsZero() && in.Now.After(deadline) && !in.onlyLacksTraffic(proofs)
 }
 
 // onlyLacksTraffic reports whether all that is missing are measured HealthChecks that were
 // asked and had no data so far. The deadline is about being applied and rolled out:
 // at night, nobody may use the application.
-func (in Input) onlyLacksTraffic(proofs Proofs) bool {
-	if !in.Targets.applied() || in.Health.Problem != nil || proofs.any(Unreset, Disproven) {
+func (in Input) onlyLacksTraffic(proofs evidence.Proofs) bool {
+	if !in.Targets.applied() || in.Health.Problem != nil || proofs.Has(evidence.Unreset, evidence.Disproven) {
 		return false
 	}
-	return !slices.ContainsFunc(proofs.checks(Undecided), func(c v1alpha1.HealthCheck) bool { return !hadNoData(c) })
+	return !slices.ContainsFunc(proofs.Checks(evidence.Undecided), func(c v1alpha1.HealthCheck) bool { return !hadNoData(c) })
 }
 
 // hadNoData reports whether all measurements of a check had no data.
@@ -85,10 +86,10 @@ func hadNoData(check v1alpha1.HealthCheck) bool {
 }
 
 // causeAtDeadline returns what made a promotion fail at its deadline.
-func causeAtDeadline(in Input, proofs Proofs) v1alpha1.FailureCause {
+func causeAtDeadline(in Input, proofs evidence.Proofs) v1alpha1.FailureCause {
 	switch {
-	case proofs.any(Disproven):
-		return in.causeOf(proofs.checks(Disproven))
+	case proofs.Has(evidence.Disproven):
+		return in.causeOf(proofs.Checks(evidence.Disproven))
 	case slices.ContainsFunc(in.Targets.All, Target.condemns):
 		return v1alpha1.CauseTargetUnhealthy
 	}
@@ -115,12 +116,12 @@ func lossAfter(spec *v1alpha1.RolloutSpec) time.Duration {
 // release, and has not been healthy for too long, is Disproven: Kubernetes itself never
 // says that of a workload that was rolled out once. It also returns when time alone makes
 // another one Disproven; zero means never.
-func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs) (Proofs, time.Time) {
+func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) (evidence.Proofs, time.Time) {
 	var next time.Time
 	if in.Rollout.Recovering() {
 		return proofs, next
 	}
-	for _, i := range proofs.indices(Undecided) {
+	for _, i := range proofs.Indices(evidence.Undecided) {
 		since := lostSince(proofs[i].Check, entry, in.Now)
 		due := since.Add(lossAfter(&in.Rollout.Spec))
 		switch {
@@ -128,7 +129,7 @@ func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs Proofs
 		case in.Now.Before(due):
 			next = verdict.Earlier(next, due)
 		default:
-			proofs[i].State, proofs[i].LostSince = Disproven, since
+			proofs[i].State, proofs[i].LostSince = evidence.Disproven, since
 		}
 	}
 	return proofs, next
@@ -158,6 +159,6 @@ func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time 
 }
 
 // failByTargets reports the targets whose objects have become unhealthy.
-func (d *Decision) failByTargets(in Input, proofs Proofs) {
+func (d *Decision) failByTargets(in Input, proofs evidence.Proofs) {
 	d.fail(causeAtDeadline(in, proofs), nil, truncate.Join(in.Targets.outdated(), "; "))
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // ailments are what health can do besides becoming bad.
@@ -65,7 +66,7 @@ func (w *world) observed(by *writer) (v1alpha1.HealthStatus, string) {
 // watchBake counts for how long everything was seen to be healthy.
 func (w *world) watchBake(in promotion.Input) {
 	entry, m := in.Rollout.Current(), &w.memory.baked
-	if entry == nil || entry.State() != v1alpha1.BakeInProgress || m.promotion != promotion.PromotionID(entry) {
+	if entry == nil || entry.State() != v1alpha1.BakeInProgress || m.promotion != evidence.PromotionID(entry) {
 		return
 	}
 	if m.healthy {
@@ -73,10 +74,10 @@ func (w *world) watchBake(in promotion.Input) {
 	}
 	m.at, m.healthy = in.Now, in.Health.Problem == nil
 	lost := false
-	for _, proof := range promotion.Prove(in.Health.Checks, in.Rollout.UID, entry) {
+	for _, proof := range evidence.Prove(in.Health.Checks, in.Rollout.UID, entry) {
 		status := proof.Check.Status.Status
-		m.healthy = m.healthy && proof.State != promotion.Unreset && status == v1alpha1.HealthStatusHealthy
-		lost = lost || proof.State == promotion.Undecided && status == v1alpha1.HealthStatusPending && proof.Check.IsClass(v1alpha1.HealthCheckClassKustomization)
+		m.healthy = m.healthy && proof.State != evidence.Unreset && status == v1alpha1.HealthStatusHealthy
+		lost = lost || proof.State == evidence.Undecided && status == v1alpha1.HealthStatusPending && proof.Check.IsClass(v1alpha1.HealthCheckClassKustomization)
 	}
 	switch {
 	case !lost:
@@ -91,7 +92,7 @@ func (w *world) watchBake(in promotion.Input) {
 func (w *world) checkBake(in promotion.Input, d promotion.Decision) {
 	w.t.Helper()
 	entry, m := in.Rollout.Current(), w.memory.baked
-	if entry == nil || m.promotion == "" || m.promotion != promotion.PromotionID(entry) {
+	if entry == nil || m.promotion == "" || m.promotion != evidence.PromotionID(entry) {
 		return
 	}
 	if bake := in.Rollout.Spec.BakeTimeOf(entry); d.Action == promotion.FinishBake && bake != nil && m.counted < bake.Duration {
@@ -109,5 +110,5 @@ func (w *world) checkBake(in promotion.Input, d promotion.Decision) {
 // beginsBake remembers a bake from its beginning.
 func (w *world) beginsBake() {
 	entry := w.current()
-	w.memory.baked = baked{promotion: promotion.PromotionID(entry), at: entry.BakeStartTime.Time, healthy: true}
+	w.memory.baked = baked{promotion: evidence.PromotionID(entry), at: entry.BakeStartTime.Time, healthy: true}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -196,7 +197,7 @@ func TestDeploying(t *testing.T) {
 				failedCheck("db", "reported an error without a message"), failedCheck("smoke", "it flickered")),
 		},
 		"the message that the reset left is not the cause": {
-			given(deploying().SelectAllChecks()).targets(applied("apps")).resetChecks(check("db").Unhealthy().Message(promotion.ResetMessage)),
+			given(deploying().SelectAllChecks()).targets(applied("apps")).resetChecks(check("db").Unhealthy().Message(evidence.ResetMessage)),
 			failed("HealthCheck shop-prod/db: reported an error without a message", failedCheck("db", "reported an error without a message")),
 		},
 		"an error counts for nothing while a target is not applied": {
@@ -230,7 +231,7 @@ func TestDeploying(t *testing.T) {
 		"the deadline names the checks that were not proven": {
 			given(appliedSince(eleven).DeployTimeout(time.Hour)).at(one).targets(applied("apps")).
 				checks(check("a").Healthy()).
-				resetChecks(check("b").Healthy(), check("c").Pending().Message(promotion.ResetMessage), check("d").Pending().Message("warming up")),
+				resetChecks(check("b").Healthy(), check("c").Pending().Message(evidence.ResetMessage), check("d").Pending().Message("warming up")),
 			failed("not applied and healthy within 1h0m0s: "+
 				"HealthCheck shop-prod/a: Healthy, but of the release before; "+
 				"HealthCheck shop-prod/c: has not reported since the release was applied; "+

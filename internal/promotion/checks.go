@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -400,13 +401,18 @@ func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Health.Problem != nil {
 		return &verdict.Hold{Reason: in.Health.Problem.Reason, Message: in.Health.Problem.Message}
 	}
-	if unhealthy := Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
+	if unhealthy := evidence.Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
 		return &verdict.Hold{
 			Reason:  v1alpha1.UnhealthyHealthChecksReason,
-			Message: "Unhealthy: " + NamesOf(unhealthy),
+			Message: "Unhealthy: " + evidence.NamesOf(unhealthy),
 		}
 	}
 	return nil
+}
+
+// everyCheckMeasurable checks that every selected HealthCheck can be measured.
+func everyCheckMeasurable(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
+	return in.Health.Measurable(&in.Rollout.Spec)
 }
 
 // intervalOver checks that spec.releaseUpdateInterval has passed since the previous

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -23,7 +23,7 @@ func TestEvidenceOfACheck(t *testing.T) {
 	old := wireTime(eleven) // the error that the reset removed
 	mark := func(e *fixture.EntryBuilder, removed *metav1.Time) string {
 		built := e.Obj()
-		return promotion.ResetMark(&built, removed)
+		return evidence.ResetMark(&built, removed)
 	}
 	ours := func(c *fixture.HealthCheckBuilder) *fixture.HealthCheckBuilder {
 		return c.Mark(shop, mark(deploying, nil))
@@ -34,46 +34,46 @@ func TestEvidenceOfACheck(t *testing.T) {
 	for name, test := range map[string]struct {
 		check *fixture.HealthCheckBuilder
 		entry *fixture.EntryBuilder
-		want  promotion.ProofState
+		want  evidence.ProofState
 	}{
-		"a Healthy that was never reset is stale":           {check("db").Healthy(), deploying, promotion.Unreset},
-		"so is an error that was never reset":               {check("db").Unhealthy().ErrorAt(one), deploying, promotion.Unreset},
-		"and a check that says nothing":                     {check("db"), deploying, promotion.Unreset},
-		"a fresh lastChangeTime does not replace the reset": {check("db").Healthy().ChangedAt(one), deploying, promotion.Unreset},
-		"a reset for the promotion before does not count":   {check("db").Healthy().Mark(shop, mark(entry("1.0.0").ID(6), nil)), deploying, promotion.Unreset},
-		"nor one for the same id, given again after a loss": {check("db").Healthy().Mark(shop, mark(entry("1.1.0").ID(7).At(noon), nil)), deploying, promotion.Unreset},
+		"a Healthy that was never reset is stale":           {check("db").Healthy(), deploying, evidence.Unreset},
+		"so is an error that was never reset":               {check("db").Unhealthy().ErrorAt(one), deploying, evidence.Unreset},
+		"and a check that says nothing":                     {check("db"), deploying, evidence.Unreset},
+		"a fresh lastChangeTime does not replace the reset": {check("db").Healthy().ChangedAt(one), deploying, evidence.Unreset},
+		"a reset for the promotion before does not count":   {check("db").Healthy().Mark(shop, mark(entry("1.0.0").ID(6), nil)), deploying, evidence.Unreset},
+		"nor one for the same id, given again after a loss": {check("db").Healthy().Mark(shop, mark(entry("1.1.0").ID(7).At(noon), nil)), deploying, evidence.Unreset},
 		"a reset that was only begun does not count": {
-			check("db").Healthy().Mark(shop, promotion.BegunMark(to(deploying.Obj()), old)), deploying, promotion.Unreset,
+			check("db").Healthy().Mark(shop, evidence.BegunMark(to(deploying.Obj()), old)), deploying, evidence.Unreset,
 		},
-		"a reset by another Rollout does not count":          {check("db").Healthy().Mark(other, mark(deploying, nil)), deploying, promotion.Unreset},
-		"a mark that nobody can read does not count":         {check("db").Healthy().Mark(shop, "7"), deploying, promotion.Unreset},
-		"an empty mark does not count":                       {check("db").Healthy().Mark(shop, ""), deploying, promotion.Unreset},
-		"a retry asks for a new reset":                       {check("db").Healthy().Mark(shop, mark(deploying, nil)), retried, promotion.Unreset},
-		"what is said after the retry's reset counts":        {check("db").Healthy().Mark(shop, mark(retried, nil)), retried, promotion.Proven},
-		"the state of the entry does not change what it is":  {ours(check("db").Healthy()), baking, promotion.Proven},
-		"Healthy after the reset proves it":                  {ours(check("db").Healthy()), deploying, promotion.Proven},
-		"so it does by a writer that sets no lastChangeTime": {ours(check("db").Healthy().ChangedAt(eleven)), deploying, promotion.Proven},
-		"and by one that leaves the message of the reset":    {ours(check("db").Healthy().Message(promotion.ResetMessage)), deploying, promotion.Proven},
-		"Pending decides nothing":                            {ours(check("db").Pending()), deploying, promotion.Undecided},
-		"nor does a check that nobody writes":                {ours(check("db")), deploying, promotion.Undecided},
-		"nor a status that nobody knows":                     {ours(check("db").State("Degraded")), deploying, promotion.Undecided},
+		"a reset by another Rollout does not count":          {check("db").Healthy().Mark(other, mark(deploying, nil)), deploying, evidence.Unreset},
+		"a mark that nobody can read does not count":         {check("db").Healthy().Mark(shop, "7"), deploying, evidence.Unreset},
+		"an empty mark does not count":                       {check("db").Healthy().Mark(shop, ""), deploying, evidence.Unreset},
+		"a retry asks for a new reset":                       {check("db").Healthy().Mark(shop, mark(deploying, nil)), retried, evidence.Unreset},
+		"what is said after the retry's reset counts":        {check("db").Healthy().Mark(shop, mark(retried, nil)), retried, evidence.Proven},
+		"the state of the entry does not change what it is":  {ours(check("db").Healthy()), baking, evidence.Proven},
+		"Healthy after the reset proves it":                  {ours(check("db").Healthy()), deploying, evidence.Proven},
+		"so it does by a writer that sets no lastChangeTime": {ours(check("db").Healthy().ChangedAt(eleven)), deploying, evidence.Proven},
+		"and by one that leaves the message of the reset":    {ours(check("db").Healthy().Message(evidence.ResetMessage)), deploying, evidence.Proven},
+		"Pending decides nothing":                            {ours(check("db").Pending()), deploying, evidence.Undecided},
+		"nor does a check that nobody writes":                {ours(check("db")), deploying, evidence.Undecided},
+		"nor a status that nobody knows":                     {ours(check("db").State("Degraded")), deploying, evidence.Undecided},
 
-		"an error after the reset disproves it":              {ours(check("db").Unhealthy().ErrorAt(noon)), deploying, promotion.Disproven},
-		"even if the check is Healthy again":                 {ours(check("db").Healthy().ErrorAt(noon)), deploying, promotion.Disproven},
-		"or Pending again":                                   {ours(check("db").Pending().ErrorAt(noon)), deploying, promotion.Disproven},
-		"Unhealthy without a lastErrorTime disproves it":     {ours(check("db").Unhealthy()), deploying, promotion.Disproven},
-		"also if the reset had removed one":                  {oursAfterError(check("db").Unhealthy()), deploying, promotion.Disproven},
-		"the same error written again is the old failure":    {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), deploying, promotion.Undecided},
-		"in whatever time zone it is written":                {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.In(time.FixedZone("CET", 3600)))), deploying, promotion.Undecided},
-		"and does not stand against a Healthy":               {oursAfterError(check("db").Healthy().ErrorAt(eleven)), deploying, promotion.Proven},
-		"a later error is a new one":                         {oursAfterError(check("db").Unhealthy().ErrorAt(noon)), deploying, promotion.Disproven},
-		"an older one has outlived the one that was removed": {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.Add(-time.Minute))), deploying, promotion.Undecided},
-		"during the bake, Unhealthy is enough":               {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), baking, promotion.Disproven},
-		"during the bake, an old error alone proves nothing": {oursAfterError(check("db").Pending().ErrorAt(eleven)), baking, promotion.Undecided},
+		"an error after the reset disproves it":              {ours(check("db").Unhealthy().ErrorAt(noon)), deploying, evidence.Disproven},
+		"even if the check is Healthy again":                 {ours(check("db").Healthy().ErrorAt(noon)), deploying, evidence.Disproven},
+		"or Pending again":                                   {ours(check("db").Pending().ErrorAt(noon)), deploying, evidence.Disproven},
+		"Unhealthy without a lastErrorTime disproves it":     {ours(check("db").Unhealthy()), deploying, evidence.Disproven},
+		"also if the reset had removed one":                  {oursAfterError(check("db").Unhealthy()), deploying, evidence.Disproven},
+		"the same error written again is the old failure":    {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), deploying, evidence.Undecided},
+		"in whatever time zone it is written":                {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.In(time.FixedZone("CET", 3600)))), deploying, evidence.Undecided},
+		"and does not stand against a Healthy":               {oursAfterError(check("db").Healthy().ErrorAt(eleven)), deploying, evidence.Proven},
+		"a later error is a new one":                         {oursAfterError(check("db").Unhealthy().ErrorAt(noon)), deploying, evidence.Disproven},
+		"an older one has outlived the one that was removed": {oursAfterError(check("db").Unhealthy().ErrorAt(eleven.Add(-time.Minute))), deploying, evidence.Undecided},
+		"during the bake, Unhealthy is enough":               {oursAfterError(check("db").Unhealthy().ErrorAt(eleven)), baking, evidence.Disproven},
+		"during the bake, an old error alone proves nothing": {oursAfterError(check("db").Pending().ErrorAt(eleven)), baking, evidence.Undecided},
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := test.entry.Obj()
-			proofs := promotion.Prove([]v1alpha1.HealthCheck{*test.check.Obj()}, shop.UID, &e)
+			proofs := evidence.Prove([]v1alpha1.HealthCheck{*test.check.Obj()}, shop.UID, &e)
 			diff(t, test.want, proofs[0].State)
 		})
 	}
@@ -94,7 +94,7 @@ func TestResetMarkDistinguishesPromotions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := test.entry.Obj()
-			diff(t, test.want, promotion.ResetMark(&e, test.removed))
+			diff(t, test.want, evidence.ResetMark(&e, test.removed))
 		})
 	}
 }
@@ -103,21 +103,21 @@ func TestEachCheckHasItsOwnProof(t *testing.T) {
 	s := given(rollout().History(entry("1.1.0").Deploying())).
 		checks(check("a").Healthy()).resetChecks(check("b").Healthy(), check("c").Unhealthy(), check("d").Pending())
 	in := s.in()
-	proofs := promotion.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current())
-	var got []promotion.ProofState
+	proofs := evidence.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current())
+	var got []evidence.ProofState
 	for i, proof := range proofs {
 		got = append(got, proof.State)
 		if proof.Check != &in.Health.Checks[i] {
 			t.Errorf("proof %d is about another check", i)
 		}
 	}
-	diff(t, []promotion.ProofState{promotion.Unreset, promotion.Proven, promotion.Disproven, promotion.Undecided}, got)
-	diff(t, 0, len(promotion.Prove(nil, in.Rollout.UID, in.Rollout.Current())))
+	diff(t, []evidence.ProofState{evidence.Unreset, evidence.Proven, evidence.Disproven, evidence.Undecided}, got)
+	diff(t, 0, len(evidence.Prove(nil, in.Rollout.UID, in.Rollout.Current())))
 }
 
 func TestUnhealthyLeavesItsInputAlone(t *testing.T) {
 	in := given(rollout()).checks(check("a").Healthy(), check("b").Unhealthy(), check("c"), check("d").Unhealthy()).in()
-	unhealthy := promotion.Unhealthy(in.Health.Checks)
+	unhealthy := evidence.Unhealthy(in.Health.Checks)
 	diff(t, []string{"b", "d"}, []string{unhealthy[0].Name, unhealthy[1].Name})
 	diff(t, "a", in.Health.Checks[0].Name)
 	diff(t, 4, len(in.Health.Checks))
@@ -129,22 +129,22 @@ func TestWriterThatOnlySetsStatusAndErrorTime(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	shop := rollout().Obj()
 	c := check("datadog-check-latency").Unhealthy().ErrorAt(noon).Obj()
-	state := func() promotion.ProofState {
-		return promotion.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
+	state := func() evidence.ProofState {
+		return evidence.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
 	}
-	diff(t, promotion.Unreset, state())
+	diff(t, evidence.Unreset, state())
 
 	reset(c, shop, &e, noon)
-	diff(t, promotion.Undecided, state())
+	diff(t, evidence.Undecided, state())
 
 	c.Status.Status = v1alpha1.HealthStatusHealthy
-	diff(t, promotion.Proven, state())
+	diff(t, evidence.Proven, state())
 
 	c.Status.Status, c.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, wireTime(noon.Add(time.Second))
-	diff(t, promotion.Disproven, state())
+	diff(t, evidence.Disproven, state())
 
 	c.Status.Status = v1alpha1.HealthStatusHealthy // the writer never removes lastErrorTime
-	diff(t, promotion.Disproven, state())
+	diff(t, evidence.Disproven, state())
 }
 
 // A reset takes three writes if there is an error to remove, and two otherwise. Wherever
@@ -154,22 +154,22 @@ func TestResetSurvivesACrash(t *testing.T) {
 	shop := rollout().Obj()
 	for crash := range 4 {
 		t.Run(fmt.Sprintf("after write %d", crash), func(t *testing.T) {
-			c := check("db").Unhealthy().ErrorAt(eleven).Mark(shop, promotion.ResetMark(to(entry("1.0.0").ID(6).Obj()), wireTime(noon))).Obj()
-			state := func() promotion.ProofState {
-				return promotion.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
+			c := check("db").Unhealthy().ErrorAt(eleven).Mark(shop, evidence.ResetMark(to(entry("1.0.0").ID(6).Obj()), wireTime(noon))).Obj()
+			state := func() evidence.ProofState {
+				return evidence.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
 			}
 			for _, write := range resetWrites(c, shop, &e, noon)[:crash] {
 				write()
 			}
-			if state() == promotion.Unreset {
+			if state() == evidence.Unreset {
 				reset(c, shop, &e, noon)
 			}
-			diff(t, promotion.Undecided, state())
+			diff(t, evidence.Undecided, state())
 			diff(t, v1alpha1.HealthStatusPending, c.Status.Status)
 			diff(t, (*metav1.Time)(nil), c.Status.LastErrorTime)
 
 			c.Status.Status, c.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, wireTime(eleven)
-			diff(t, promotion.Undecided, state()) // the same error, repeated by its writer
+			diff(t, evidence.Undecided, state()) // the same error, repeated by its writer
 		})
 	}
 }
@@ -180,14 +180,14 @@ func TestCompletedReset(t *testing.T) {
 		begun string
 		want  *metav1.Time
 	}{
-		"the error of the reset that was begun": {promotion.BegunMark(this, wireTime(eleven)), wireTime(eleven)},
+		"the error of the reset that was begun": {evidence.BegunMark(this, wireTime(eleven)), wireTime(eleven)},
 		"no error, if none was begun":           {"", nil},
-		"no error of another promotion's reset": {promotion.BegunMark(before, wireTime(eleven)), nil},
-		"no error of a reset that is complete":  {promotion.ResetMark(this, wireTime(eleven)), nil},
+		"no error of another promotion's reset": {evidence.BegunMark(before, wireTime(eleven)), nil},
+		"no error of a reset that is complete":  {evidence.ResetMark(this, wireTime(eleven)), nil},
 		"no error of what nobody can read":      {"7", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			diff(t, promotion.ResetMark(this, test.want), promotion.CompleteMark(this, test.begun))
+			diff(t, evidence.ResetMark(this, test.want), evidence.CompleteMark(this, test.begun))
 		})
 	}
 }
@@ -208,13 +208,13 @@ func resetWrites(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.Deplo
 	var writes []func()
 	begun := c.Annotations[key]
 	if c.Status.LastErrorTime != nil {
-		begun = promotion.BegunMark(e, c.Status.LastErrorTime)
+		begun = evidence.BegunMark(e, c.Status.LastErrorTime)
 		writes = append(writes, mark(begun))
 	}
 	status := func() {
 		c.Status = v1alpha1.HealthCheckStatus{
-			Status: v1alpha1.HealthStatusPending, Message: to(promotion.ResetMessage), LastChangeTime: wireTime(now),
+			Status: v1alpha1.HealthStatusPending, Message: to(evidence.ResetMessage), LastChangeTime: wireTime(now),
 		}
 	}
-	return append(writes, status, mark(promotion.CompleteMark(e, begun)))
+	return append(writes, status, mark(evidence.CompleteMark(e, begun)))
 }

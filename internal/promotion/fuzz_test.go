@@ -14,6 +14,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -86,18 +87,18 @@ func FuzzResetMark(f *testing.F) {
 		shop := rollout().Obj()
 		made.ID(id + 1)
 		other := made.Obj()
-		state := func(c *fixture.HealthCheckBuilder, e *v1alpha1.DeploymentHistoryEntry) promotion.ProofState {
-			return promotion.Prove([]v1alpha1.HealthCheck{*c.Obj()}, shop.UID, e)[0].State
+		state := func(c *fixture.HealthCheckBuilder, e *v1alpha1.DeploymentHistoryEntry) evidence.ProofState {
+			return evidence.Prove([]v1alpha1.HealthCheck{*c.Obj()}, shop.UID, e)[0].State
 		}
-		marked := func() *fixture.HealthCheckBuilder { return check("db").Mark(shop, promotion.ResetMark(&e, removed)) }
-		begun := promotion.BegunMark(&e, removed)
-		diff(t, promotion.ResetMark(&e, removed), promotion.CompleteMark(&e, begun))
-		diff(t, promotion.Unreset, state(check("db").Healthy().Mark(shop, begun), &e))
-		diff(t, promotion.Proven, state(marked().Healthy(), &e))
-		diff(t, promotion.Unreset, state(marked().Healthy(), &other))
+		marked := func() *fixture.HealthCheckBuilder { return check("db").Mark(shop, evidence.ResetMark(&e, removed)) }
+		begun := evidence.BegunMark(&e, removed)
+		diff(t, evidence.ResetMark(&e, removed), evidence.CompleteMark(&e, begun))
+		diff(t, evidence.Unreset, state(check("db").Healthy().Mark(shop, begun), &e))
+		diff(t, evidence.Proven, state(marked().Healthy(), &e))
+		diff(t, evidence.Unreset, state(marked().Healthy(), &other))
 		if hasFailed {
-			diff(t, promotion.Undecided, state(marked().Unhealthy().ErrorAt(removed.Time), &e))
-			diff(t, promotion.Disproven, state(marked().Unhealthy().ErrorAt(removed.Add(time.Second)), &e))
+			diff(t, evidence.Undecided, state(marked().Unhealthy().ErrorAt(removed.Time), &e))
+			diff(t, evidence.Disproven, state(marked().Unhealthy().ErrorAt(removed.Add(time.Second)), &e))
 		}
 	})
 }

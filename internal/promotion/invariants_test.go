@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
@@ -268,11 +269,11 @@ func (w *world) checkOnce(d promotion.Decision) {
 // between the resets of two checks, and nobody resets the second one before the deadline.
 func (w *world) checkFailure(in promotion.Input) {
 	w.t.Helper()
-	states := map[promotion.ProofState]bool{}
-	for _, proof := range promotion.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current()) {
+	states := map[evidence.ProofState]bool{}
+	for _, proof := range evidence.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current()) {
 		states[proof.State] = true
 	}
-	wrong := states[promotion.Undecided] || states[promotion.Disproven] ||
+	wrong := states[evidence.Undecided] || states[evidence.Disproven] ||
 		slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.Mismatch || t.Unhealthy })
 	if w.allApplied() && !wrong && w.memory.deaths == 0 {
 		w.fail("%s failed although it is applied, and no HealthCheck was asked in vain", w.current().Version.Tag)

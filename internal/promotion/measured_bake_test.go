@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // measured returns a check that has a good measurement of a time, and counts.
@@ -22,7 +23,7 @@ func measured(at time.Time, good, bad int32) *v1alpha1.HealthCheck {
 // bakedWith returns a bake of an hour that began at eleven, with a check that was reset.
 func bakedWith(c *v1alpha1.HealthCheck) *situation {
 	s := given(baking().BakeTime(time.Hour).SelectAllChecks()).targets(applied("apps"))
-	metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.ResetAnnotationPrefix+string(s.input.Rollout.UID), promotion.ResetMark(s.input.Rollout.Current(), nil))
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, v1alpha1.ResetAnnotationPrefix+string(s.input.Rollout.UID), evidence.ResetMark(s.input.Rollout.Current(), nil))
 	s.input.Health.Checks = []v1alpha1.HealthCheck{*c}
 	return s
 }

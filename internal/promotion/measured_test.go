@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -59,27 +60,27 @@ func TestStatusAboutAnotherReleaseProvesNothing(t *testing.T) {
 	deploying := entry("1.1.0").Version(release("1.1.0").Digest("sha256:aa").Obj()).ID(7).Deploying()
 	built := deploying.Obj()
 	ours := func(c *fixture.HealthCheckBuilder) *fixture.HealthCheckBuilder {
-		return c.Mark(shop(), promotion.ResetMark(&built, nil))
+		return c.Mark(shop(), evidence.ResetMark(&built, nil))
 	}
 	for name, test := range map[string]struct {
 		check *fixture.HealthCheckBuilder
-		want  promotion.ProofState
+		want  evidence.ProofState
 	}{
-		"another tag":                    {ours(check("ci").Healthy().About("1.0.0", "")), promotion.Undecided},
-		"an error of another tag":        {ours(check("ci").Unhealthy().ErrorAt(noon).About("1.0.0", "")), promotion.Undecided},
-		"another digest of the same tag": {ours(check("ci").Healthy().About("1.1.0", "sha256:bb")), promotion.Undecided},
-		"the same":                       {ours(check("ci").Healthy().About("1.1.0", "sha256:aa")), promotion.Proven},
-		"the same tag":                   {ours(check("ci").Healthy().About("1.1.0", "")), promotion.Proven},
-		"the same digest":                {ours(check("ci").Healthy().About("", "sha256:aa")), promotion.Proven},
-		"nothing that is said":           {ours(check("ci").Healthy().About("", "")), promotion.Proven},
+		"another tag":                    {ours(check("ci").Healthy().About("1.0.0", "")), evidence.Undecided},
+		"an error of another tag":        {ours(check("ci").Unhealthy().ErrorAt(noon).About("1.0.0", "")), evidence.Undecided},
+		"another digest of the same tag": {ours(check("ci").Healthy().About("1.1.0", "sha256:bb")), evidence.Undecided},
+		"the same":                       {ours(check("ci").Healthy().About("1.1.0", "sha256:aa")), evidence.Proven},
+		"the same tag":                   {ours(check("ci").Healthy().About("1.1.0", "")), evidence.Proven},
+		"the same digest":                {ours(check("ci").Healthy().About("", "sha256:aa")), evidence.Proven},
+		"nothing that is said":           {ours(check("ci").Healthy().About("", "")), evidence.Proven},
 	} {
 		t.Run(name, func(t *testing.T) {
-			diff(t, test.want, promotion.Prove([]v1alpha1.HealthCheck{*test.check.Obj()}, shop().UID, &built)[0].State)
+			diff(t, test.want, evidence.Prove([]v1alpha1.HealthCheck{*test.check.Obj()}, shop().UID, &built)[0].State)
 		})
 	}
 	unknown := entry("1.1.0").ID(7).Deploying().Obj()
-	proofs := promotion.Prove([]v1alpha1.HealthCheck{*check("ci").Healthy().About("1.1.0", "sha256:bb").Mark(shop(), promotion.ResetMark(&unknown, nil)).Obj()}, shop().UID, &unknown)
-	diff(t, promotion.Proven, proofs[0].State)
+	proofs := evidence.Prove([]v1alpha1.HealthCheck{*check("ci").Healthy().About("1.1.0", "sha256:bb").Mark(shop(), evidence.ResetMark(&unknown, nil)).Obj()}, shop().UID, &unknown)
+	diff(t, evidence.Proven, proofs[0].State)
 }
 
 func TestCheckThatCannotBeMeasuredHoldsPromotions(t *testing.T) {
@@ -121,7 +122,7 @@ func TestOutcomeSaysWhatWasMeasured(t *testing.T) {
 func TestRolloutAwaitsWhatWasResetForItsRunningPromotion(t *testing.T) {
 	of := func(e *fixture.EntryBuilder) string {
 		built := e.Obj()
-		return promotion.ResetMark(&built, nil)
+		return evidence.ResetMark(&built, nil)
 	}
 	now := entry("1.1.0").ID(7).Deploying()
 	running := rollout().History(entry("1.1.0").ID(7).Deploying()).Obj()
@@ -143,8 +144,8 @@ func TestRolloutAwaitsWhatWasResetForItsRunningPromotion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := check("errors").Mark(shop(), test.mark).Obj()
-			diff(t, test.want, promotion.Awaits(test.rollout, c))
-			diff(t, name == "a reset that is not done", promotion.Resets(test.rollout, c))
+			diff(t, test.want, evidence.Awaits(test.rollout, c))
+			diff(t, name == "a reset that is not done", evidence.Resets(test.rollout, c))
 		})
 	}
 }
@@ -158,8 +159,8 @@ func withUID(rollout *v1alpha1.Rollout, uid types.UID) *v1alpha1.Rollout {
 func TestResetByNamesThoseThatHaveBegun(t *testing.T) {
 	e := entry("1.1.0").ID(7).Deploying().Obj()
 	failed := wireTime(noon.Add(-time.Hour))
-	c := check("errors").Mark(shop(), promotion.ResetMark(&e, nil)).
-		Mark(withUID(shop(), "begun"), promotion.BegunMark(&e, failed)).Mark(withUID(shop(), "a"), promotion.ResetMark(&e, nil)).
+	c := check("errors").Mark(shop(), evidence.ResetMark(&e, nil)).
+		Mark(withUID(shop(), "begun"), evidence.BegunMark(&e, failed)).Mark(withUID(shop(), "a"), evidence.ResetMark(&e, nil)).
 		Mark(withUID(shop(), "odd"), "7").Obj()
-	diff(t, []types.UID{"a", "begun", shop().UID}, promotion.ResetBy(c))
+	diff(t, []types.UID{"a", "begun", shop().UID}, evidence.ResetBy(c))
 }

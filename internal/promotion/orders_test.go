@@ -22,4 +22,3 @@ func descending(spec releases.OrderSpec) releases.OrderSpec {
 	spec.Descending = true
 	return spec
 }
-

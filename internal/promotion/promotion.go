@@ -16,6 +16,7 @@
 // Below it are packages that know only what they are given:
 //
 //	releases          which releases there are, in which order, and what is known of them
+//	evidence          what HealthChecks prove about a promotion
 //	verdict           why a release is held, what could not be read, what is worth a report
 //
 // The files, in the order in which to read them:
@@ -50,7 +51,6 @@
 //	targets.go        what the Flux objects of the Rollout report
 //	content.go        whether Flux has pulled the content of the release
 //	bake.go           the outcome of the current promotion
-//	evidence.go       what a HealthCheck proves about it
 //	recovery.go       promotions that cannot fail
 //	failure.go        how to continue after a failed promotion
 //	rollback.go       whether and where a Rollout goes back by itself
@@ -74,6 +74,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
@@ -100,7 +101,7 @@ type Input struct {
 	// Quarantines are the releases that failed elsewhere, or were recalled.
 	Quarantines Quarantines
 	// Health is what the selected HealthChecks report.
-	Health Health
+	Health evidence.Health
 	// Targets contains what the Flux objects of the Rollout have set and report.
 	Targets Targets
 }
@@ -132,20 +133,6 @@ type Window struct {
 	// Until is when Open changes; zero means never.
 	Until time.Time
 	// Problem is set if the schedule could not be evaluated.
-	Problem *verdict.Problem
-}
-
-// Health contains the selected HealthChecks.
-type Health struct {
-	// Checks that the Rollout selects, sorted by namespace and name.
-	Checks []v1alpha1.HealthCheck
-	// Rejected explains why checks cannot be reset: the API server rejected the write. The
-	// key is "namespace/name".
-	Rejected map[string]string
-	// Shared are the checks of what several Rollouts deploy together: they condemn none of
-	// the releases. The key is "namespace/name".
-	Shared map[string]bool
-	// Problem is set if the HealthChecks could not be selected or read.
 	Problem *verdict.Problem
 }
 

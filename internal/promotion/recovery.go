@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -17,7 +18,7 @@ func recovery(in Input, d *Decision) *verdict.Note {
 	case d.Action == Adopt:
 	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in) || d.Reason == v1alpha1.TagMovedReason):
 		why = v1alpha1.RecoveryFromFailure
-	case d.Manual && len(Unhealthy(in.Health.Checks)) > 0:
+	case d.Manual && len(evidence.Unhealthy(in.Health.Checks)) > 0:
 		why = v1alpha1.RecoveryWhileUnhealthy
 	}
 	if why == "" {
@@ -29,19 +30,4 @@ func recovery(in Input, d *Decision) *verdict.Note {
 // needsRecovery reports whether what replaces the promotion is the way out of a failure.
 func needsRecovery(previous *v1alpha1.DeploymentHistoryEntry) bool {
 	return previous.State() == v1alpha1.BakeFailed
-}
-
-// waived returns the proofs of a promotion that cannot fail: an error only makes it
-// wait until the check is Healthy again.
-func (p Proofs) waived() Proofs {
-	for i := range p {
-		if p[i].State != Disproven {
-			continue
-		}
-		p[i].State = Undecided
-		if p[i].Check.Status.Status == v1alpha1.HealthStatusHealthy {
-			p[i].State = Proven
-		}
-	}
-	return p
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -285,11 +286,11 @@ func (d *Decision) ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry
 
 // missing returns what a running promotion waits for, and which HealthChecks are Unhealthy.
 func (d *Decision) missing(in Input) string {
-	unhealthy := Unhealthy(in.Health.Checks)
+	unhealthy := evidence.Unhealthy(in.Health.Checks)
 	if len(unhealthy) == 0 {
 		return d.Message
 	}
-	return d.Message + "; Unhealthy: " + NamesOf(unhealthy)
+	return d.Message + "; Unhealthy: " + evidence.NamesOf(unhealthy)
 }
 
 // overdueSince returns when a running rollback is overdue; zero if it never is. The bake

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -136,7 +137,7 @@ func (s *situation) resetChecks(checks ...*fixture.HealthCheckBuilder) *situatio
 
 // resetChecksFrom is resetChecks for checks that had an error before the reset.
 func (s *situation) resetChecksFrom(removed *metav1.Time, checks ...*fixture.HealthCheckBuilder) *situation {
-	mark := promotion.ResetMark(s.input.Rollout.Current(), removed)
+	mark := evidence.ResetMark(s.input.Rollout.Current(), removed)
 	for _, check := range checks {
 		s.checks(check.Mark(s.input.Rollout, mark))
 	}

@@ -13,6 +13,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -131,7 +132,7 @@ func setRolledBack(b basis) {
 // setDeploymentBlocked sets the condition True while the health of the running release
 // blocks automatic promotions.
 func setDeploymentBlocked(b basis) {
-	unhealthy := promotion.Unhealthy(b.Health.Checks)
+	unhealthy := evidence.Unhealthy(b.Health.Checks)
 	switch {
 	case b.Rollout.Current() == nil && !isReason(b.Health.Problem, v1alpha1.InvalidSelectorReason, v1alpha1.AccessDeniedReason):
 		b.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,

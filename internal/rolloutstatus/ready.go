@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -53,7 +54,7 @@ func setReady(b basis) {
 // run reports a promotion that is under way.
 func (b basis) run(current *v1alpha1.DeploymentHistoryEntry) {
 	d := b.decision
-	switch unhealthy := promotion.Unhealthy(b.Health.Checks); {
+	switch unhealthy := evidence.Unhealthy(b.Health.Checks); {
 	case !d.LateSince.IsZero():
 		b.wait(metav1.ConditionFalse, v1alpha1.BakeOverdueReason,
 			fmt.Sprintf("%s; it was to be over at %s", b.summary(current), d.LateSince.UTC().Format(time.RFC3339)))
@@ -214,7 +215,7 @@ func (b basis) troubles(current *v1alpha1.DeploymentHistoryEntry) []string {
 	if b.targetsTrail() && !b.decision.Overdue && (!current.State().Running() || applied.Reason == v1alpha1.TargetFailedReason || b.isHindered()) {
 		all = append(all, applied.Message)
 	}
-	if unhealthy := promotion.Unhealthy(b.Health.Checks); current.State().Running() && len(unhealthy) > 0 {
+	if unhealthy := evidence.Unhealthy(b.Health.Checks); current.State().Running() && len(unhealthy) > 0 {
 		all = append(all, "Unhealthy: "+namesOf(unhealthy))
 	}
 	return all

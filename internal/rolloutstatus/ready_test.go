@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -48,7 +49,7 @@ func TestReadyInEachState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rollout := fixture.MakeRollout("shop").BakeTime(time.Hour).SelectAllChecks().Ledger("1.0.0").History(tt.entry).Obj()
 			in := promotion.Input{Now: fixture.Noon, Rollout: rollout, Policy: releases.Policy{Name: "shop", Latest: &rollout.Status.AvailableReleases[0]},
-				Health: promotion.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Obj()}}}
+				Health: evidence.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Obj()}}}
 			status, err := After(in, promotion.Decide(in))
 			g := NewWithT(t)
 			g.Expect(err).NotTo(HaveOccurred())

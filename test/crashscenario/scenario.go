@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -118,7 +118,7 @@ func isBlocked(rollout *v1alpha1.Rollout) bool {
 }
 
 func wasReset(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
-	return check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)] == promotion.ResetMark(rollout.Current(), nil)
+	return check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)] == evidence.ResetMark(rollout.Current(), nil)
 }
 
 var steps = []step{

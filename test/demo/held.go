@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // heldScript is the scenario of a release that waits, and of a user who asks why.
@@ -178,7 +178,7 @@ func (s *session) wasReset(ctx context.Context) error {
 			return err.Error()
 		}
 		mark := check.Annotations[v1alpha1.ResetAnnotationPrefix+string(seen.rollout.UID)]
-		if current == nil || current.Version.Tag != "1.1.0" || !strings.HasPrefix(mark, promotion.ResetMark(current, nil)) || strings.HasSuffix(mark, "/begun") {
+		if current == nil || current.Version.Tag != "1.1.0" || !strings.HasPrefix(mark, evidence.ResetMark(current, nil)) || strings.HasSuffix(mark, "/begun") {
 			return fmt.Sprintf("its mark is %q", mark)
 		}
 		return ""

@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // Check is a HealthCheck that is measured.
@@ -126,7 +126,7 @@ func conditionOf(spec *v1alpha1.HealthCheckSpec) string {
 // HealthCheck now: they have reset it, too.
 func isForOthers(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) bool {
 	isOther := func(uid types.UID) bool { return uid != rollout.UID }
-	return !promotion.Awaits(rollout, check) && slices.ContainsFunc(promotion.ResetBy(check), isOther)
+	return !evidence.Awaits(rollout, check) && slices.ContainsFunc(evidence.ResetBy(check), isOther)
 }
 
 // inputOf returns what decides about the next measurement, from the status alone. The
@@ -139,7 +139,7 @@ func inputOf(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) activity.In
 	if check.Status.Problem != "" && !in.Found {
 		in.Problem = check.Status.Problem
 	}
-	if promotion.Awaits(rollout, check) {
+	if evidence.Awaits(rollout, check) {
 		in.Promotion = activity.Running
 	}
 	in.Ended = check.Status.Good > 0 || int(check.Status.Bad) >= in.Spec.FailureThreshold

@@ -11,7 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -22,7 +22,7 @@ func baking() *v1alpha1.Rollout {
 }
 
 // markOf returns the mark of a reset for the current promotion.
-func markOf(r *v1alpha1.Rollout) string { return promotion.PromotionID(r.Current()) + "/" }
+func markOf(r *v1alpha1.Rollout) string { return evidence.PromotionID(r.Current()) + "/" }
 
 func TestNextMeasurement(t *testing.T) {
 	rollout := baking()

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // report is what the writer of a HealthCheck will report.
@@ -25,10 +25,10 @@ func (w *world) reset(check *v1alpha1.HealthCheck) {
 	current, before, key := w.in.Rollout.Current(), check.Status, v1alpha1.ResetAnnotationPrefix+string(w.in.Rollout.UID)
 	begun := check.Annotations[key]
 	if before.LastErrorTime != nil {
-		begun = promotion.BegunMark(current, before.LastErrorTime)
+		begun = evidence.BegunMark(current, before.LastErrorTime)
 	}
-	metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, promotion.CompleteMark(current, begun))
-	message := promotion.ResetMessage
+	metav1.SetMetaDataAnnotation(&check.ObjectMeta, key, evidence.CompleteMark(current, begun))
+	message := evidence.ResetMessage
 	check.Status = v1alpha1.HealthCheckStatus{Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: w.second()}
 	if before.Status == v1alpha1.HealthStatusHealthy || before.Status == v1alpha1.HealthStatusUnhealthy {
 		w.reports = append(w.reports, report{at: w.in.Now.Add(w.reportsAfter), check: nameOf(check), status: before})
@@ -65,7 +65,7 @@ func (w *world) write(r report) {
 }
 
 func isReset(check *v1alpha1.HealthCheck) bool {
-	return check.Status.Status == v1alpha1.HealthStatusPending && check.Status.Message != nil && *check.Status.Message == promotion.ResetMessage
+	return check.Status.Status == v1alpha1.HealthStatusPending && check.Status.Message != nil && *check.Status.Message == evidence.ResetMessage
 }
 
 // second returns the time as the API stores it.

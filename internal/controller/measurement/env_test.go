@@ -20,7 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/test/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -155,7 +155,7 @@ func (s *testEnv) rest(name string) ctrl.Result {
 // reset resets a HealthCheck as the controller of Rollouts does, for the current promotion
 // of a Rollout.
 func (s *testEnv) reset(name, rollout string) {
-	message, now := promotion.ResetMessage, metav1.NewTime(s.clock.Now())
+	message, now := evidence.ResetMessage, metav1.NewTime(s.clock.Now())
 	s.ChangeStatus(fixture.MakeHealthCheck(name).Obj(), func(o client.Object) {
 		status := &o.(*v1alpha1.HealthCheck).Status
 		*status = v1alpha1.HealthCheckStatus{
@@ -163,7 +163,7 @@ func (s *testEnv) reset(name, rollout string) {
 			MeasuringStatus: v1alpha1.MeasuringStatus{ObservedGeneration: status.ObservedGeneration, Problem: status.Problem},
 		}
 	})
-	s.mark(name, rollout, func(e *v1alpha1.DeploymentHistoryEntry) string { return promotion.CompleteMark(e, "") })
+	s.mark(name, rollout, func(e *v1alpha1.DeploymentHistoryEntry) string { return evidence.CompleteMark(e, "") })
 }
 
 // mark writes the mark of the current promotion of a Rollout on a HealthCheck.

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // decision is what follows from all measurements so far.
@@ -103,7 +103,7 @@ func (s *subject) measured(known *state) class.Subject {
 	}
 	if entry := s.entry(); entry != nil {
 		about.Release = entry.Version
-		about.Entry, about.Retry = ptr.Deref(entry.ID, 0), promotion.PromotionID(entry)
+		about.Entry, about.Retry = ptr.Deref(entry.ID, 0), evidence.PromotionID(entry)
 	}
 	return about
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -47,7 +47,7 @@ func TestResetDropsTheMeasurementThatIsUnderWay(t *testing.T) {
 			s.measured()
 			status, message := s.status("errors")
 			s.Expect(status).To(Equal(pending))
-			s.Expect(message).To(Equal(promotion.ResetMessage))
+			s.Expect(message).To(Equal(evidence.ResetMessage))
 			s.Expect(s.check("errors").Status.Measurements).To(BeEmpty())
 			s.Expect(s.planned()).To(Equal(1))
 
@@ -73,7 +73,7 @@ func TestResultIsNotWrittenOverAResetThatTheCacheDoesNotShow(t *testing.T) {
 	s.rest("errors")
 	status, message := s.status("errors")
 	s.Expect(status).To(Equal(pending))
-	s.Expect(message).To(Equal(promotion.ResetMessage))
+	s.Expect(message).To(Equal(evidence.ResetMessage))
 	s.after(delay+shift, "errors")
 	status, _ = s.status("errors")
 	s.Expect(status).To(Equal(pending), "one of three")
@@ -126,7 +126,7 @@ func TestNothingIsMeasuredDuringAReset(t *testing.T) {
 	s.ChangeStatus(errorRate().Obj(), func(o client.Object) { o.(*v1alpha1.HealthCheck).Status.Status = unhealthy })
 	s.rest("errors")
 	s.Expect(s.planned()).To(Equal(1))
-	s.mark("errors", "shop", func(e *v1alpha1.DeploymentHistoryEntry) string { return promotion.BegunMark(e, nil) })
+	s.mark("errors", "shop", func(e *v1alpha1.DeploymentHistoryEntry) string { return evidence.BegunMark(e, nil) })
 	s.rest("errors")
 	s.Expect(s.planned()).To(BeZero())
 	s.ends("shop", v1alpha1.BakeFailed)

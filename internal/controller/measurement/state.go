@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // states contains what is known of each HealthCheck. After a restart it is empty.
@@ -158,7 +158,7 @@ func afterReset(status *v1alpha1.HealthCheckStatus) time.Time {
 // since. Otherwise it is zero.
 func resetAt(check *v1alpha1.HealthCheck) time.Time {
 	s := &check.Status
-	if s.Status != v1alpha1.HealthStatusPending || s.Message == nil || *s.Message != promotion.ResetMessage || s.LastChangeTime == nil {
+	if s.Status != v1alpha1.HealthStatusPending || s.Message == nil || *s.Message != evidence.ResetMessage || s.LastChangeTime == nil {
 		return time.Time{}
 	}
 	return s.LastChangeTime.Time

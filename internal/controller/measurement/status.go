@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/measure"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
@@ -44,7 +44,7 @@ func (r *Reconciler) record(ctx context.Context, check *v1alpha1.HealthCheck, s 
 		return -1, client.IgnoreNotFound(fmt.Errorf("write the status of HealthCheck %s/%s: %w", check.Namespace, check.Name, err))
 	}
 	s.accept(d)
-	s.wrote, s.replaced = now, s.replaced || next.Message != nil && *next.Message != promotion.ResetMessage
+	s.wrote, s.replaced = now, s.replaced || next.Message != nil && *next.Message != evidence.ResetMessage
 	pass.Stored(true)
 	if check.Status.Status != next.Status {
 		announce.Change(ctx, string(next.Status), *next.Message)

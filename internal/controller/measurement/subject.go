@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/health/activity"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -33,7 +33,7 @@ func marksOf(o client.Object) []string {
 		return nil
 	}
 	var all []string
-	for _, uid := range promotion.ResetBy(check) {
+	for _, uid := range evidence.ResetBy(check) {
 		all = append(all, string(uid))
 	}
 	return all
@@ -59,7 +59,7 @@ func (s *subject) shared() bool { return s.count > 1 }
 // promotion depends on it comes first.
 func (r *Reconciler) subjectOf(ctx context.Context, check *v1alpha1.HealthCheck) (subject, error) {
 	s := subject{promotion: activity.None}
-	for _, uid := range promotion.ResetBy(check) {
+	for _, uid := range evidence.ResetBy(check) {
 		rollout, isOwn, err := r.resetBy(ctx, uid)
 		if err != nil {
 			return s, err
@@ -119,9 +119,9 @@ func (s *subject) add(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) {
 	s.count++
 	of := activity.None
 	switch {
-	case promotion.Awaits(rollout, check):
+	case evidence.Awaits(rollout, check):
 		of = activity.Running
-	case promotion.Resets(rollout, check):
+	case evidence.Resets(rollout, check):
 		of = activity.Resetting
 	}
 	if s.rollout == nil || isNearer(of, s.promotion) {

@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -79,7 +79,7 @@ func promotionChanged() predicate.Predicate {
 		if before == nil || after == nil {
 			return before != after
 		}
-		return promotion.PromotionID(before) != promotion.PromotionID(after) || before.State() != after.State() ||
+		return evidence.PromotionID(before) != evidence.PromotionID(after) || before.State() != after.State() ||
 			!equality.Semantic.DeepEqual(before.Version, after.Version)
 	}}
 }

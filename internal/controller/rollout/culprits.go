@@ -7,6 +7,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 )
 
 // culprits are the names of what blocks releases, by the reason of the condition that
@@ -21,7 +22,7 @@ func culpritsOf(in promotion.Input) culprits {
 			gates = append(gates, gate.Name)
 		}
 	}
-	for _, check := range promotion.Unhealthy(in.Health.Checks) {
+	for _, check := range evidence.Unhealthy(in.Health.Checks) {
 		checks = append(checks, check.Namespace+"/"+check.Name)
 	}
 	if len(gates)+len(checks) == 0 {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -48,7 +48,7 @@ func TestCheckIsResetOnceTheTargetsAreAppliedAndNotBefore(t *testing.T) {
 
 	s.fluxApplies()
 	s.Wire.Forget()
-	message, now := promotion.ResetMessage, metav1.NewTime(fixture.Noon)
+	message, now := evidence.ResetMessage, metav1.NewTime(fixture.Noon)
 	s.Wire.Fail = func(n int, _ string, _ client.Object) fixture.Fault {
 		switch n {
 		case 2:

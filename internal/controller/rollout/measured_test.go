@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -44,7 +44,7 @@ func TestCheckThatAsksWhatRunsIsResetOnceTheReleaseIsRolledOut(t *testing.T) {
 	s.Wire.Forget()
 	s.rest("shop")
 	s.Expect(s.Wire.Writes()).To(Equal([]string{"patch HealthCheck/status errors", "patch HealthCheck errors"}))
-	s.Expect(*s.check("errors").Status.Message).To(Equal(promotion.ResetMessage))
+	s.Expect(*s.check("errors").Status.Message).To(Equal(evidence.ResetMessage))
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying), "Healthy of before is no evidence")
 
 	s.reports("errors", v1alpha1.HealthStatusHealthy)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
@@ -69,7 +69,7 @@ func (r resetter) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen *v1
 	current, key := rollout.Current(), v1alpha1.ResetAnnotationPrefix+string(rollout.UID)
 	begun := check.Annotations[key]
 	if failed := check.Status.LastErrorTime; failed != nil {
-		begun = promotion.BegunMark(current, failed)
+		begun = evidence.BegunMark(current, failed)
 		patch := client.MergeFromWithOptions(check.DeepCopy(), client.MergeFromWithOptimisticLock{}) // only if the error is still this one
 		if err := r.mark(ctx, &check, key, begun, patch); err != nil {
 			return client.IgnoreNotFound(err)
@@ -78,7 +78,7 @@ func (r resetter) reset(ctx context.Context, rollout *v1alpha1.Rollout, seen *v1
 	if err := r.resetStatus(ctx, &check); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	complete := promotion.CompleteMark(current, begun)
+	complete := evidence.CompleteMark(current, begun)
 	return client.IgnoreNotFound(r.mark(ctx, &check, key, complete, client.MergeFrom(check.DeepCopy())))
 }
 
@@ -134,7 +134,7 @@ func problemOf(s v1alpha1.MeasuringStatus) v1alpha1.MeasuringStatus {
 // recorded.
 func (r resetter) resetStatus(ctx context.Context, check *v1alpha1.HealthCheck) error {
 	next := check.DeepCopy()
-	message, now := promotion.ResetMessage, metav1.NewTime(r.now())
+	message, now := evidence.ResetMessage, metav1.NewTime(r.now())
 	next.Status = v1alpha1.HealthCheckStatus{
 		Status: v1alpha1.HealthStatusPending, Message: &message, LastChangeTime: &now,
 		LastHandledReconcileAt: check.Status.LastHandledReconcileAt,

@@ -24,6 +24,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -187,7 +188,7 @@ func failReported(s *env.Env) {
 		s.Read(check)
 		current := s.Live().Current()
 		mark := check.Annotations[v1alpha1.ResetAnnotationPrefix+string(s.Live().UID)]
-		return current.Version.Tag == "1.2.0" && strings.HasPrefix(mark, promotion.ResetMark(current, nil)) && !strings.HasSuffix(mark, "/begun"), mark
+		return current.Version.Tag == "1.2.0" && strings.HasPrefix(mark, evidence.ResetMark(current, nil)) && !strings.HasSuffix(mark, "/begun"), mark
 	})
 	s.ChangeStatus(check, func() {
 		check.Status.Status, check.Status.LastErrorTime = v1alpha1.HealthStatusUnhealthy, &metav1.Time{Time: time.Now()}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
 )
@@ -126,7 +126,7 @@ func says(s *env.Env, status v1alpha1.HealthStatus, message string) {
 		s.Read(check)
 		rollout := s.Live()
 		mark := check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)]
-		reset := rollout.Current() != nil && strings.HasPrefix(mark, promotion.ResetMark(rollout.Current(), nil)) && !strings.HasSuffix(mark, "/begun")
+		reset := rollout.Current() != nil && strings.HasPrefix(mark, evidence.ResetMark(rollout.Current(), nil)) && !strings.HasSuffix(mark, "/begun")
 		return reset && check.Status.Status == v1alpha1.HealthStatusPending, fmt.Sprintf("%s %+v", mark, check.Status)
 	})
 	s.ChangeStatus(check, func() {

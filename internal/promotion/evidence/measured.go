@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package evidence
 
 import (
 	"slices"
@@ -15,14 +15,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// everyCheckMeasurable holds automatic promotions while a selected HealthCheck cannot be
+// Measurable holds automatic promotions while a selected HealthCheck cannot be
 // measured as it is: that must be seen before the release that needs it. A HealthCheck
 // that is not enforced holds nothing.
-func everyCheckMeasurable(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
+func (h Health) Measurable(spec *v1alpha1.RolloutSpec) *verdict.Hold {
 	var problems []string
-	for i := range in.Health.Checks {
-		check := &in.Health.Checks[i]
-		if problem := problemOf(check, &in.Rollout.Spec); problem != "" {
+	for i := range h.Checks {
+		check := &h.Checks[i]
+		if problem := problemOf(check, spec); problem != "" {
 			problems = append(problems, "HealthCheck "+check.Namespace+"/"+check.Name+" "+problem)
 		}
 	}
@@ -61,10 +61,10 @@ func tooSeldom(check *v1alpha1.HealthCheck, spec *v1alpha1.RolloutSpec) string {
 	return measure.TooSeldom(measure.SpecOf(check), spec.BakeTime.Duration)
 }
 
-// toReset returns the checks to reset now. Those that ask what was rolled out come after
+// ToReset returns the checks to reset now. Those that ask what was rolled out come after
 // those that say whether it was: Pods of the release before may still answer.
-func (p Proofs) toReset() []int {
-	resets := p.indices(Unreset)
+func (p Proofs) ToReset() []int {
+	resets := p.Indices(Unreset)
 	if !slices.ContainsFunc(p, Proof.showsNoRollout) {
 		return resets
 	}
@@ -93,8 +93,8 @@ func isAboutAnother(said *v1alpha1.MeasuredRelease, release *v1alpha1.VersionInf
 	return said.Tag != "" && said.Tag != release.Tag || said.Digest != "" && digest != nil && *digest != "" && said.Digest != *digest
 }
 
-// lastValues returns what the checks measured last, each after its name.
-func lastValues(checks []v1alpha1.HealthCheck) []string {
+// LastValues returns what the checks measured last, each after its name.
+func LastValues(checks []v1alpha1.HealthCheck) []string {
 	var values []string
 	for i := range checks {
 		if value := measure.LastValue(&checks[i]); value != "" {
@@ -104,10 +104,10 @@ func lastValues(checks []v1alpha1.HealthCheck) []string {
 	return values
 }
 
-// tooManyBad returns the checks of which too many measurements were bad, as failures. Not
+// TooManyBad returns the checks of which too many measurements were bad, as failures. Not
 // three in a row need to be: an application of which every second answer is an error is not
 // healthy.
-func tooManyBad(checks []v1alpha1.HealthCheck) []v1alpha1.FailedHealthCheck {
+func TooManyBad(checks []v1alpha1.HealthCheck) []v1alpha1.FailedHealthCheck {
 	var all []v1alpha1.FailedHealthCheck
 	for i := range checks {
 		if why, bad := measure.TooManyBad(&checks[i]); bad {
@@ -117,12 +117,12 @@ func tooManyBad(checks []v1alpha1.HealthCheck) []v1alpha1.FailedHealthCheck {
 	return all
 }
 
-// fresh returns the proofs without those that rest on measurements that are too old, because
+// Fresh returns the proofs without those that rest on measurements that are too old, because
 // nobody has measured for a while, and has not said so yet. It also returns when time alone
 // makes another one too old; zero means never.
-func (p Proofs) fresh(now time.Time) (Proofs, time.Time) {
+func (p Proofs) Fresh(now time.Time) (Proofs, time.Time) {
 	var next time.Time
-	for _, i := range p.indices(Proven) {
+	for _, i := range p.Indices(Proven) {
 		if !p[i].Check.IsMeasured() {
 			continue
 		}
@@ -177,4 +177,19 @@ func ResetBy(check *v1alpha1.HealthCheck) []types.UID {
 	}
 	slices.Sort(all)
 	return all
+}
+
+// Waived returns the proofs of a promotion that cannot fail: an error only makes it
+// wait until the check is Healthy again.
+func (p Proofs) Waived() Proofs {
+	for i := range p {
+		if p[i].State != Disproven {
+			continue
+		}
+		p[i].State = Undecided
+		if p[i].Check.Status.Status == v1alpha1.HealthStatusHealthy {
+			p[i].State = Proven
+		}
+	}
+	return p
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+// Package evidence knows what HealthChecks prove about a promotion.
+package evidence
 
 import (
 	"fmt"
@@ -160,17 +161,17 @@ func stamp(t *metav1.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// proven reports whether the checks could be read and all of them prove the
+// Proven reports whether the checks could be read and all of them prove the
 // release healthy.
-func (h Health) proven(proofs Proofs) bool {
-	return h.Problem == nil && !proofs.any(Unreset, Undecided, Disproven)
+func (h Health) Proven(proofs Proofs) bool {
+	return h.Problem == nil && !proofs.Has(Unreset, Undecided, Disproven)
 }
 
-// refused returns, for each check that has not been reset and cannot be reset, the
+// Refused returns, for each check that has not been reset and cannot be reset, the
 // reason.
-func (h Health) refused(proofs Proofs) []string {
+func (h Health) Refused(proofs Proofs) []string {
 	var all []string
-	for _, check := range proofs.checks(Unreset) {
+	for _, check := range proofs.Checks(Unreset) {
 		if why := h.Rejected[check.Namespace+"/"+check.Name]; why != "" {
 			all = append(all, fmt.Sprintf("HealthCheck %s/%s, which cannot be reset: %s", check.Namespace, check.Name, why))
 		}
@@ -178,9 +179,9 @@ func (h Health) refused(proofs Proofs) []string {
 	return all
 }
 
-func (p Proofs) any(states ...ProofState) bool { return len(p.indices(states...)) > 0 }
+func (p Proofs) Has(states ...ProofState) bool { return len(p.Indices(states...)) > 0 }
 
-func (p Proofs) indices(states ...ProofState) []int {
+func (p Proofs) Indices(states ...ProofState) []int {
 	var all []int
 	for i := range p {
 		if slices.Contains(states, p[i].State) {
@@ -190,17 +191,17 @@ func (p Proofs) indices(states ...ProofState) []int {
 	return all
 }
 
-func (p Proofs) checks(states ...ProofState) []v1alpha1.HealthCheck {
+func (p Proofs) Checks(states ...ProofState) []v1alpha1.HealthCheck {
 	var all []v1alpha1.HealthCheck
-	for _, i := range p.indices(states...) {
+	for _, i := range p.Indices(states...) {
 		all = append(all, *p[i].Check)
 	}
 	return all
 }
 
-func (p Proofs) failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
+func (p Proofs) Failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
 	var all []v1alpha1.FailedHealthCheck
-	for _, i := range p.indices(states...) {
+	for _, i := range p.Indices(states...) {
 		check := p[i].Check
 		message := p[i].complaint()
 		all = append(all, v1alpha1.FailedHealthCheck{Name: check.Name, Namespace: check.Namespace, Message: &message})
