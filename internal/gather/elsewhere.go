@@ -7,7 +7,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -50,8 +50,8 @@ func (g Gatherer) LookAt(e *environmentsv1.Environment, u environmentsv1.Upstrea
 // elsewhere reads what an upstream in another cluster says: by the last look, or else as
 // it was recorded. What was verified before stays while the registry cannot be read, but
 // nothing is promoted by that.
-func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upstream) promotion.Upstream {
-	read := promotion.Upstream{Upstream: u}
+func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upstream) upstream.Upstream {
+	read := upstream.Upstream{Upstream: u}
 	known := environment.RecordOf(e, u)
 	look, looked := g.LookAt(e, u)
 	sequence := known.Sequence
@@ -74,7 +74,7 @@ func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upst
 // confirmElsewhere replaces what an upstream in another cluster says with what the last
 // look found. It returns false if that look is older than the Environment allows, or if
 // there was none: then another one is needed first.
-func (g Gatherer) confirmElsewhere(e *environmentsv1.Environment, u *promotion.Upstream, now time.Time) bool {
+func (g Gatherer) confirmElsewhere(e *environmentsv1.Environment, u *upstream.Upstream, now time.Time) bool {
 	look, looked := g.LookAt(e, u.Upstream)
 	switch {
 	case u.Problem != nil:

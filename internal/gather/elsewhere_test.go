@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -52,7 +53,7 @@ func verified(releases []environmentsv1.Release) environmentsv1.UpstreamStatus {
 }
 
 // says describes what was read of the only upstream.
-func says(u promotion.Upstream) string {
+func says(u upstream.Upstream) string {
 	var tags []string
 	for i := range u.Releases {
 		tags = append(tags, u.Releases[i].Tag)
@@ -122,7 +123,7 @@ func TestSlowRegistryConfirmsAnUpstream(t *testing.T) {
 		e.Spec.RequeueInterval = &metav1.Duration{Duration: 10 * time.Second}
 		read, err := gather.Gatherer{}.Environment(t.Context(), e)
 		g.Expect(err).NotTo(HaveOccurred())
-		s.Upstreams.Environments = []promotion.Environment{read}
+		s.Upstreams.Environments = []upstream.Environment{read}
 		found := looks{"staging": {At: fixture.Noon.Add(-time.Duration(seconds) * time.Second), Sequence: 7, Releases: succeeded("1.0.0")}}
 		confirmed, err := gather.Gatherer{Reports: found}.ConfirmUpstreams(t.Context(), &s)
 		g.Expect(err).NotTo(HaveOccurred())
@@ -164,7 +165,7 @@ func TestOnlyARecentLookConfirmsAnUpstream(t *testing.T) {
 			s := gather.Snapshot{Input: promotion.Input{Now: fixture.Noon}}
 			read, err := gather.Gatherer{}.Environment(t.Context(), prodOf(verified(succeeded("1.0.0"))))
 			g.Expect(err).NotTo(HaveOccurred())
-			s.Upstreams.Environments = []promotion.Environment{read}
+			s.Upstreams.Environments = []upstream.Environment{read}
 			confirmed, err := gather.Gatherer{Reports: test.looks}.ConfirmUpstreams(t.Context(), &s)
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(confirmed).To(Equal(test.confirmed))

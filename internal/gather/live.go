@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 )
 
 // Confirm replaces the HealthChecks and the targets of a snapshot with live ones. If it
@@ -117,7 +118,7 @@ func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) (confirmed 
 
 // confirmUpstream reads the Rollout of an upstream. One that was deleted leaves what was
 // recorded of it.
-func (g Gatherer) confirmUpstream(ctx context.Context, u *promotion.Upstream, now time.Time) error {
+func (g Gatherer) confirmUpstream(ctx context.Context, u *upstream.Upstream, now time.Time) error {
 	if u.Problem != nil {
 		return nil
 	}

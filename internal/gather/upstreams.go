@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -151,8 +152,8 @@ func gateProblem(e *environmentsv1.Environment, s *Snapshot) *verdict.Problem {
 
 // Environment reads what the upstreams of an Environment say. The result refers to
 // objects of the cache, which must not be changed.
-func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment) (promotion.Environment, error) {
-	read := promotion.Environment{Environment: e}
+func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment) (upstream.Environment, error) {
+	read := upstream.Environment{Environment: e}
 	switch e.Spec.Backend.Type {
 	case environmentsv1.BackendCluster, environmentsv1.BackendOCI, "":
 	case environmentsv1.BackendGitHub:
@@ -176,11 +177,11 @@ func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment
 }
 
 // upstream reads what an upstream says of its releases.
-func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (promotion.Upstream, error) {
+func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (upstream.Upstream, error) {
 	if u.IsElsewhere() {
 		return g.elsewhere(e, u), nil
 	}
-	read := promotion.Upstream{Upstream: u}
+	read := upstream.Upstream{Upstream: u}
 	found, problem, err := g.findUpstream(ctx, e, u)
 	switch {
 	case problem != nil:

@@ -252,7 +252,7 @@ func considerOnlyNext(in Input, verdicts []Verdict) {
 		return
 	}
 	next := len(verdicts) - 1
-	for next >= 0 && (isLeftBehind(in, verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
+	for next >= 0 && (in.Upstreams.IsLeftBehind(in.forUpstreams(), verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
 		next--
 	}
 	for i := range next {

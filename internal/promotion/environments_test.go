@@ -15,7 +15,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -62,9 +62,9 @@ type turn struct {
 }
 
 // upstreams returns what staging says now, and since when prod knows it.
-func (p *pair) upstreams() promotion.Upstreams {
+func (p *pair) upstreams() upstream.Upstreams {
 	said, id := p.said()
-	u := promotion.Upstream{
+	u := upstream.Upstream{
 		Upstream: environmentsv1.Upstream{
 			Environment: "staging", Type: environmentsv1.After, SoakTime: &metav1.Duration{Duration: p.rule.soak},
 		},
@@ -75,7 +75,7 @@ func (p *pair) upstreams() promotion.Upstreams {
 	}
 	e := &environmentsv1.Environment{Spec: p.rule.spec}
 	e.Name = "prod"
-	return promotion.Upstreams{Environments: []promotion.Environment{{Environment: e, Upstreams: []promotion.Upstream{u}}}}
+	return upstream.Upstreams{Environments: []upstream.Environment{{Environment: e, Upstreams: []upstream.Upstream{u}}}}
 }
 
 func (p *pair) view() environment.View {

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -402,7 +403,7 @@ func (d *dice) checks(s *situation) {
 
 func (d *dice) environments(s *situation) {
 	for range d.roll(3) {
-		var upstreams []promotion.Upstream
+		var upstreams []upstream.Upstream
 		for range d.roll(3) {
 			upstreams = append(upstreams, d.upstream())
 		}
@@ -457,7 +458,7 @@ func (d *dice) failures(rollout *v1alpha1.Rollout) []v1alpha1.ReleaseFailure {
 	return all
 }
 
-func (d *dice) upstream() promotion.Upstream {
+func (d *dice) upstream() upstream.Upstream {
 	states := []v1alpha1.BakeStatus{v1alpha1.BakeDeploying, v1alpha1.BakeInProgress, v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, ""}
 	var releases []environmentsv1.Release
 	for range d.roll(4) {

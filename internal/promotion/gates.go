@@ -10,6 +10,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -108,7 +109,7 @@ func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 		}
 	}
 	for _, e := range in.Upstreams.Environments {
-		if e.blocks(in, reason, release) {
+		if e.Blocks(in.forUpstreams(), reason, release) {
 			all = append(all, environmentsv1.EnvironmentKind+" "+e.Name)
 		}
 	}
@@ -177,8 +178,16 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 	}
 	for _, e := range in.Upstreams.Environments {
 		if e.Spec.Backend.Type != environmentsv1.BackendGitHub { // of that type, there is a gate
-			all = append(all, e.summary(in, candidates))
+			all = append(all, e.Summary(in.forUpstreams(), releasesOf(candidates), Bypassed(in, candidates)))
 		}
+	}
+	return all
+}
+
+func releasesOf(candidates []Verdict) []v1alpha1.VersionInfo {
+	all := make([]v1alpha1.VersionInfo, 0, len(candidates))
+	for _, candidate := range candidates {
+		all = append(all, candidate.Release)
 	}
 	return all
 }
@@ -193,37 +202,11 @@ func summary(gate *v1alpha1.RolloutGate, wanted map[string]bool) v1alpha1.Rollou
 		s.Message = "lets every release through"
 	default:
 		allowed := *gate.Spec.AllowedVersions
-		s.AllowedVersions = listedVersions(allowed, wanted)
+		s.AllowedVersions = releases.ListedVersions(allowed, wanted)
 		s.Message = fmt.Sprintf("lets %d versions through", len(allowed))
 		if listed := len(s.AllowedVersions); listed < len(allowed) {
 			s.Message += fmt.Sprintf(", of which %d are listed", listed)
 		}
 	}
 	return s
-}
-
-// versionsLimit is the size limit in the status for the versions that one gate allows, in
-// bytes of JSON.
-const versionsLimit = 2 << 10
-
-// listedVersions returns as many of the allowed versions as the size limit permits.
-// Wanted versions (the candidates) take precedence. The versions keep their order.
-func listedVersions(allowed []string, wanted map[string]bool) []string {
-	listed, left := make([]bool, len(allowed)), versionsLimit
-	for _, first := range []bool{true, false} {
-		for i, version := range allowed {
-			size := truncate.Size(version) + len(`"",`)
-			if wanted[version] == first && size <= left {
-				listed[i] = true
-				left -= size
-			}
-		}
-	}
-	some := make([]string, 0, len(allowed))
-	for i, version := range allowed {
-		if listed[i] {
-			some = append(some, version)
-		}
-	}
-	return some
 }

@@ -13,6 +13,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -34,7 +35,7 @@ func (d *Decision) chooseManually(in Input) bool {
 	if in.Rollout.Pinned() == "" {
 		d.Grounds = v1alpha1.GroundsForced
 		d.Reason, d.Message = v1alpha1.ForcedReason, forcedText
-		if slices.ContainsFunc(in.Upstreams.Environments, func(e Environment) bool { return e.holds(in, release) != nil }) {
+		if slices.ContainsFunc(in.Upstreams.Environments, func(e upstream.Environment) bool { return e.Holds(in.forUpstreams(), release) != nil }) {
 			d.Lifted = []v1alpha1.LiftedHold{v1alpha1.LiftedUpstreams}
 		}
 	}
@@ -131,7 +132,7 @@ func usedUpBy(in Input, d *Decision) []string {
 	if in.Rollout.Annotations[v1alpha1.PromoteAnnotation] == d.Release.Tag {
 		keys = append(keys, v1alpha1.PromoteAnnotation)
 	}
-	if in.Rollout.UnblocksFailed() && (!d.Manual || isPromoted(in, d.Release.Tag)) {
+	if in.Rollout.UnblocksFailed() && (!d.Manual || in.Upstreams.IsPromoted(in.forUpstreams(), d.Release.Tag)) {
 		keys = append(keys, v1alpha1.UnblockFailedAnnotation)
 	}
 	return keys
@@ -296,7 +297,7 @@ func (d *Decision) endedBypass(in Input, asked string) *verdict.Problem {
 		return &verdict.Problem{Reason: environmentsv1.BypassEndedReason, Message: fmt.Sprintf(
 			"%s names %s, which is no candidate: annotate it again when it is one", v1alpha1.BypassGatesAnnotation, verdict.Quote(asked))}
 	default:
-		return refusedBypass(in, candidate.Release)
+		return in.Upstreams.RefusedBypass(in.forUpstreams(), candidate.Release)
 	}
 }
 
@@ -366,4 +367,27 @@ func RequestDigest(user, message string) string {
 	}
 	sum := sha256.Sum256([]byte(user + "\x00" + message))
 	return hex.EncodeToString(sum[:8])
+}
+
+// answerPromote answers a request to promote. One for a release that is not a candidate
+// stays, and takes effect when the release becomes one.
+func (d *Decision) answerPromote(in Input) {
+	asked, current := in.Rollout.Annotations[v1alpha1.PromoteAnnotation], in.Rollout.Current()
+	switch {
+	case asked == "" || len(in.Upstreams.Environments) == 0 || d.Action.Promotes() && d.Release.Tag == asked:
+	case current != nil && current.Version.Tag == asked:
+		d.consume(in, v1alpha1.PromoteAnnotation)
+		if !current.State().Running() {
+			d.decline(environmentsv1.PromoteNotNeededReason, fmt.Sprintf("%s names %s, which is deployed already", v1alpha1.PromoteAnnotation, asked))
+		}
+	case !in.Upstreams.LeavesPromotionsToUsers(in.forUpstreams()):
+		d.consume(in, v1alpha1.PromoteAnnotation)
+		d.decline(environmentsv1.PromoteNotNeededReason, fmt.Sprintf("%s has no effect: no Environment leaves promotions to users", v1alpha1.PromoteAnnotation))
+	case verdictOf(*d, asked) == nil && d.Declined == nil:
+		d.Declined = &verdict.Problem{
+			Reason: v1alpha1.NoSuchCandidateReason,
+			Message: fmt.Sprintf("%s names %s, which is no candidate: it takes effect when it is one",
+				v1alpha1.PromoteAnnotation, verdict.Quote(asked)),
+		}
+	}
 }

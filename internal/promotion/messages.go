@@ -64,7 +64,7 @@ func choiceMessage(in Input, o Outcome) string {
 			text += liftedText(hold)
 		}
 	}
-	text += unchecked(in, o.Release)
+	text += in.Upstreams.Unchecked(o.Release)
 	if o.hasLifted(v1alpha1.LiftedUpstreams) {
 		text += liftedText(v1alpha1.LiftedUpstreams) + wordsOf(in)
 	}

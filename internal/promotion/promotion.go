@@ -17,6 +17,7 @@
 //
 //	releases          which releases there are, in which order, and what is known of them
 //	evidence          what HealthChecks prove about a promotion
+//	upstream          what the environments before this one have proven
 //	verdict           why a release is held, what could not be read, what is worth a report
 //
 // The files, in the order in which to read them:
@@ -37,9 +38,7 @@
 //	quarantined.go    holds by quarantines
 //	quarantined_index.go
 //	                  which quarantines hold what
-//	upstream.go       holds by the environments before this one
-//	upstream_requests.go
-//	                  what users request of Environments: bypass, promote
+//	environments.go   holds by the environments before this one
 //	first.go          the first promotion; taking over after the history was lost
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
 //	first_unpromoted.go
@@ -76,6 +75,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -97,7 +97,7 @@ type Input struct {
 	// Gates are the gates and schedules that can hold releases.
 	Gates Gates
 	// Upstreams are the environments that must have proven a release.
-	Upstreams Upstreams
+	Upstreams upstream.Upstreams
 	// Quarantines are the releases that failed elsewhere, or were recalled.
 	Quarantines Quarantines
 	// Health is what the selected HealthChecks report.
@@ -333,10 +333,10 @@ func lifted(in Input, candidates []Verdict, release v1alpha1.VersionInfo) []v1al
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, candidates) {
 		all = append(all, v1alpha1.LiftedFailure)
 	}
-	if bypassesUpstreams(in, release) {
+	if in.Upstreams.Bypassed(in.forUpstreams(), release) {
 		all = append(all, v1alpha1.LiftedUpstreams)
 	}
-	if isPromoted(in, release.Tag) {
+	if in.Upstreams.IsPromoted(in.forUpstreams(), release.Tag) {
 		all = append(all, v1alpha1.LiftedPromotion)
 	}
 	return all

@@ -9,18 +9,20 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func onlyApplied(r *environmentsv1.Release) { r.Evidence = environmentsv1.EvidenceApplied }
 
 func TestPromotionSaysWhereNothingWasChecked(t *testing.T) {
 	for name, test := range map[string]struct {
-		upstreams []promotion.Upstream
+		upstreams []upstream.Upstream
 		want      string
 	}{
-		"it was checked": {[]promotion.Upstream{after("staging", proven("1.4.0"))}, "the newest eligible release of ImagePolicy shop"},
+		"it was checked": {[]upstream.Upstream{after("staging", proven("1.4.0"))}, "the newest eligible release of ImagePolicy shop"},
 		"it was not": {
-			[]promotion.Upstream{after("staging", proven("1.4.0", onlyApplied)), after("qa", proven("1.4.0")), parallel("eu", proven("1.4.0", onlyApplied))},
+			[]upstream.Upstream{after("staging", proven("1.4.0", onlyApplied)), after("qa", proven("1.4.0")), parallel("eu", proven("1.4.0", onlyApplied))},
 			"the newest eligible release of ImagePolicy shop; no HealthCheck was asked in staging",
 		},
 	} {
@@ -86,7 +88,7 @@ func TestWhatUpstreamsHaveAgainstWhatRuns(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
-			if hold := promotion.WithdrawnUpstream(test.given.in()); hold != nil {
+			if hold := withdrawn(test.given.in()); hold != nil {
 				got = hold.Message
 			}
 			diff(t, test.want, got)
@@ -99,15 +101,17 @@ func TestSinceWhenAReleaseIsProven(t *testing.T) {
 		return from(noon.Add(time.Duration(minute) * time.Minute))
 	}
 	for name, test := range map[string]struct {
-		upstreams []promotion.Upstream
+		upstreams []upstream.Upstream
 		want      time.Time
 	}{
 		"no upstream":         {nil, time.Time{}},
-		"the last one counts": {[]promotion.Upstream{after("a", proven("1.4.0", at(1))), after("b", proven("1.4.0", at(5))), parallel("c", proven("1.4.0", at(9)))}, noon.Add(5 * time.Minute)},
-		"not in each":         {[]promotion.Upstream{after("a", proven("1.4.0", at(1))), after("b", there("1.4.0", v1alpha1.BakeInProgress, at(5)))}, time.Time{}},
+		"the last one counts": {[]upstream.Upstream{after("a", proven("1.4.0", at(1))), after("b", proven("1.4.0", at(5))), parallel("c", proven("1.4.0", at(9)))}, noon.Add(5 * time.Minute)},
+		"not in each":         {[]upstream.Upstream{after("a", proven("1.4.0", at(1))), after("b", there("1.4.0", v1alpha1.BakeInProgress, at(5)))}, time.Time{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			diff(t, test.want, promotion.ProvenSince(given(offered()).environments(prod(test.upstreams...)).in(), known("1.4.0")))
+			diff(t, test.want, given(offered()).environments(prod(test.upstreams...)).in().Upstreams.ProvenSince(known("1.4.0")))
 		})
 	}
 }
+
+func withdrawn(in promotion.Input) *verdict.Hold { return in.Upstreams.Withdrawn(in.Rollout.Current()) }

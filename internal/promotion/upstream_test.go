@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -19,7 +20,7 @@ import (
 // environments sets the Environments that name the Rollout.
 func (s *situation) environments(all ...*ruled) *situation {
 	for _, e := range all {
-		s.input.Upstreams.Environments = append(s.input.Upstreams.Environments, promotion.Environment(*e))
+		s.input.Upstreams.Environments = append(s.input.Upstreams.Environments, upstream.Environment(*e))
 	}
 	return s
 }
@@ -30,9 +31,9 @@ func (s *situation) said(why string) *situation {
 }
 
 // ruled builds an Environment with what its upstreams say.
-type ruled promotion.Environment
+type ruled upstream.Environment
 
-func prod(upstreams ...promotion.Upstream) *ruled {
+func prod(upstreams ...upstream.Upstream) *ruled {
 	e := &environmentsv1.Environment{}
 	e.Name = "prod"
 	return &ruled{Environment: e, Upstreams: upstreams}
@@ -74,27 +75,27 @@ func (e *ruled) broken(why string) *ruled {
 }
 
 // after returns an upstream of type After; the first of its releases is current.
-func after(name string, releases ...environmentsv1.Release) promotion.Upstream {
+func after(name string, releases ...environmentsv1.Release) upstream.Upstream {
 	if len(releases) > 0 {
 		releases[0].Current = true
 	}
-	return promotion.Upstream{
+	return upstream.Upstream{
 		Upstream: environmentsv1.Upstream{Environment: name, Type: environmentsv1.After}, Releases: releases, Seen: noon,
 	}
 }
 
-func parallel(name string, releases ...environmentsv1.Release) promotion.Upstream {
+func parallel(name string, releases ...environmentsv1.Release) upstream.Upstream {
 	u := after(name, releases...)
 	u.Type = environmentsv1.Parallel
 	return u
 }
 
-func soaking(d time.Duration, u promotion.Upstream) promotion.Upstream {
+func soaking(d time.Duration, u upstream.Upstream) upstream.Upstream {
 	u.SoakTime = &metav1.Duration{Duration: d}
 	return u
 }
 
-func unknownUpstream(name, why string) promotion.Upstream {
+func unknownUpstream(name, why string) upstream.Upstream {
 	u := after(name)
 	u.Problem = &verdict.Problem{Message: why}
 	return u
@@ -119,7 +120,7 @@ func by(evidence environmentsv1.Evidence) func(*environmentsv1.Release) {
 	return func(r *environmentsv1.Release) { r.Evidence = evidence }
 }
 
-func atLeast(evidence environmentsv1.Evidence, u promotion.Upstream) promotion.Upstream {
+func atLeast(evidence environmentsv1.Evidence, u upstream.Upstream) upstream.Upstream {
 	u.MinimumEvidence = evidence
 	return u
 }
@@ -286,7 +287,7 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 			pending("waits for staging, which runs 1.3.0"),
 		},
 		"a type that is not known counts as After": {
-			given(offered()).environments(prod(promotion.Upstream{
+			given(offered()).environments(prod(upstream.Upstream{
 				Upstream: environmentsv1.Upstream{Environment: "staging", Type: "Beside"}, Releases: []environmentsv1.Release{proven("1.3.0", current)},
 			})), pending("waits for staging, which runs 1.3.0"),
 		},
@@ -393,13 +394,13 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 	}
 }
 
-func withoutHistory(releases ...environmentsv1.Release) promotion.Upstream {
+func withoutHistory(releases ...environmentsv1.Release) upstream.Upstream {
 	u := after("staging")
 	u.Releases = releases
 	return u
 }
 
-func unseen(u promotion.Upstream) promotion.Upstream {
+func unseen(u upstream.Upstream) upstream.Upstream {
 	u.Seen = time.Time{}
 	return u
 }
@@ -776,18 +777,18 @@ func TestSoakIsGrantedAsFarAsSomethingIsHeard(t *testing.T) {
 	renewed := func(d time.Duration) func(*environmentsv1.Release) {
 		return func(r *environmentsv1.Release) { r.RenewAfter = &metav1.Duration{Duration: d} }
 	}
-	accepted := func(u promotion.Upstream) promotion.Upstream {
+	accepted := func(u upstream.Upstream) upstream.Upstream {
 		u.Silence = environmentsv1.SilenceAccepted
 		return u
 	}
-	staging := func(changes ...func(*environmentsv1.Release)) promotion.Upstream {
+	staging := func(changes ...func(*environmentsv1.Release)) upstream.Upstream {
 		return soaking(2*time.Hour, after("staging", proven("1.4.0", append(changes, soaked(time.Hour))...)))
 	}
 	const counts, silent = "UpstreamSoaking until 2026-03-02T13:00:00Z: soaks in staging for 2h0m0s, until 2026-03-02T13:00:00Z",
 		"UpstreamPending: soaks in staging for 2h0m0s; nothing was heard of staging since 2026-03-02T12:00:00Z"
 	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 	for name, test := range map[string]struct {
-		upstream promotion.Upstream
+		upstream upstream.Upstream
 		at       time.Time
 		want     string
 		recheck  time.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/schedule"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -66,7 +67,7 @@ type world struct {
 	// watched is called before the controller looks; nil if nobody watches.
 	watched func()
 	// upstreams are the environments before this one; nil if there are none.
-	upstreams func() promotion.Upstreams
+	upstreams func() upstream.Upstreams
 	// fleet is the namespace that the Rollout shares with others; nil if it is alone.
 	fleet *fleet
 	// cached is what the controller sees of the quarantines of the fleet.

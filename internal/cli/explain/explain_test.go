@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -64,15 +65,15 @@ func unhealthy(in *promotion.Input) {
 	in.Health.Checks = []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Unhealthy().Obj()}
 }
 
-// upstream makes the Rollout wait for staging, which says something of 1.1.0.
-func upstream(of environmentsv1.EnvironmentSpec, says ...environmentsv1.Release) func(*promotion.Input) {
+// awaits makes the Rollout wait for staging, which says something of 1.1.0.
+func awaits(of environmentsv1.EnvironmentSpec, says ...environmentsv1.Release) func(*promotion.Input) {
 	return func(in *promotion.Input) {
 		e := &environmentsv1.Environment{Spec: of}
 		e.Name = "prod"
 		in.Policy.Latest.Digest = new("sha256:11")
 		in.Rollout.Status.AvailableReleases[1].Digest = in.Policy.Latest.Digest
-		staging := promotion.Upstream{Upstream: environmentsv1.Upstream{Environment: "staging", Type: environmentsv1.After}, Releases: says}
-		in.Upstreams.Environments = []promotion.Environment{{Environment: e, Upstreams: []promotion.Upstream{staging}}}
+		staging := upstream.Upstream{Upstream: environmentsv1.Upstream{Environment: "staging", Type: environmentsv1.After}, Releases: says}
+		in.Upstreams.Environments = []upstream.Environment{{Environment: e, Upstreams: []upstream.Upstream{staging}}}
 	}
 }
 
@@ -140,23 +141,23 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 			waits(t, shop(), unhealthy), []string{"unblock: goes"},
 		},
 		"not proven": {
-			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{})),
+			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{})),
 			[]string{"promote --version 1.1.0 --past-gates -m ...: goes"},
 		},
 		"failed in staging, and no bypass is allowed": {
-			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{Bypass: environmentsv1.BypassDenied}, says(v1alpha1.BakeFailed))),
+			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{Bypass: environmentsv1.BypassDenied}, says(v1alpha1.BakeFailed))),
 			[]string{"promote --version 1.1.0 --force: goes"},
 		},
 		"proven, and left to users": {
-			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
+			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
 			[]string{"promote --version 1.1.0: goes"},
 		},
 		"proven, left to users, and a schedule": {
-			waits(t, shop(), closedSchedule, upstream(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
+			waits(t, shop(), closedSchedule, awaits(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
 			[]string{"promote --version 1.1.0: ScheduleClosed", "promote --version 1.1.0 --past-gates -m ...: goes"},
 		},
 		"not proven, and left to users": {
-			waits(t, shop(), upstream(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually})),
+			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually})),
 			[]string{"promote --version 1.1.0 --past-gates -m ...: goes"},
 		},
 		"a pin":                      {waits(t, shop().Pin("1.0.0")), []string{"unpin: goes"}},

@@ -185,7 +185,7 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	if why := in.Upstreams.Problem; why != "" && len(d.Candidates) == 0 { // else it holds each of them
 		add(Problem{environmentsv1.UpstreamUnknownReason, why})
 	}
-	if hold := promotion.WithdrawnUpstream(in); hold != nil {
+	if hold := in.Upstreams.Withdrawn(in.Rollout.Current()); hold != nil {
 		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
 	}
 	for _, p := range []*verdict.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, releases.FloatingTag(in.Policy), in.Gates.Problem,

@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -255,7 +256,7 @@ func TestSoakEndsAtItsTime(t *testing.T) {
 	said := environmentsv1.Release{Tag: "1.1.0", Digest: "sha256:11", State: v1alpha1.BakeSucceeded, Current: true, Soaked: &metav1.Duration{Duration: 30 * time.Minute}}
 	soaks := func(in *promotion.Input) {
 		in.Policy.Latest.Digest = &said.Digest
-		in.Upstreams.Environments = []promotion.Environment{{Environment: &environmentsv1.Environment{}, Upstreams: []promotion.Upstream{{
+		in.Upstreams.Environments = []upstream.Environment{{Environment: &environmentsv1.Environment{}, Upstreams: []upstream.Upstream{{
 			Upstream: environmentsv1.Upstream{Environment: "staging", SoakTime: &metav1.Duration{Duration: 2 * time.Hour}},
 			Releases: []environmentsv1.Release{said}, Seen: fixture.Noon.Add(-time.Minute),
 		}}}}

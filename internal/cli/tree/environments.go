@@ -8,6 +8,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -27,7 +28,7 @@ func environmentsOf(in promotion.Input, d promotion.Decision) *Node {
 	return summed(group, "")
 }
 
-func environmentOf(in promotion.Input, d promotion.Decision, e promotion.Environment) *Node {
+func environmentOf(in promotion.Input, d promotion.Decision, e upstream.Environment) *Node {
 	n := &Node{
 		Object: &Object{
 			Group: environmentsv1.GroupVersion.Group, Version: environmentsv1.GroupVersion.Version, Kind: environmentsv1.EnvironmentKind,
@@ -46,7 +47,7 @@ func environmentOf(in promotion.Input, d promotion.Decision, e promotion.Environ
 
 // holdOf returns the hold on the next release to which an Environment adds; nil if it adds
 // to none.
-func holdOf(in promotion.Input, d promotion.Decision, e promotion.Environment) *verdict.Hold {
+func holdOf(in promotion.Input, d promotion.Decision, e upstream.Environment) *verdict.Hold {
 	next := nextOf(d)
 	at := slices.IndexFunc(d.Candidates, func(v promotion.Verdict) bool { return next != nil && v.Release.Tag == next.Version })
 	if at < 0 {
@@ -71,7 +72,7 @@ func holdSign(hold verdict.Hold) Sign {
 }
 
 // comesAfter says in a few words which environments come before.
-func comesAfter(e promotion.Environment) string {
+func comesAfter(e upstream.Environment) string {
 	var names []string
 	for _, u := range e.Upstreams {
 		name := u.Environment

@@ -31,7 +31,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
@@ -131,7 +131,7 @@ type observed struct {
 	rollout  *v1alpha1.Rollout
 	exists   bool // the Rollout exists
 	now      time.Time
-	read     promotion.Environment
+	read     upstream.Environment
 	releases []environmentsv1.Release
 	// infos is what dashboards are shown.
 	infos       []environmentsv1.EnvironmentInfo

@@ -12,7 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
@@ -70,7 +70,7 @@ func reportsOf(g gather.Gatherer, e *environmentsv1.Environment) map[string]gath
 }
 
 // readNothing marks the upstreams in other clusters as unreadable, if reports are off.
-func (r *Reconciler) readNothing(read *promotion.Environment) {
+func (r *Reconciler) readNothing(read *upstream.Environment) {
 	if r.Reports != nil {
 		return
 	}

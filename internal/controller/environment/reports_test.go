@@ -30,7 +30,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
@@ -460,7 +460,7 @@ func TestReasonIsThatOfWhatMustBeCorrected(t *testing.T) {
 	} {
 		o := observed{Environment: prod().Obj(), exists: true}
 		for _, problem := range test.upstreams {
-			o.read.Upstreams = append(o.read.Upstreams, promotion.Upstream{Problem: problem})
+			o.read.Upstreams = append(o.read.Upstreams, upstream.Upstream{Problem: problem})
 		}
 		o.published.Problem = test.own
 		NewWithT(t).Expect(o.problem()).To(Equal(test.want))

@@ -12,7 +12,7 @@ import (
 func counted(in promotion.Input, recorded *v1alpha1.Rollout, status *v1alpha1.RolloutStatus, d promotion.Decision, changed bool) metrics.Pass {
 	pass := metrics.Pass{Before: in.Rollout, Status: status, Decision: d}
 	if d.Action.Promotes() {
-		pass.Proven = promotion.ProvenSince(in, d.Release)
+		pass.Proven = in.Upstreams.ProvenSince(d.Release)
 	}
 	if changed {
 		pass.Stored = recorded

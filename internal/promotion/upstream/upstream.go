@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+// Package upstream knows what the environments before this one have proven, and what users
+// may lift of that.
+package upstream
 
 import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,8 +30,8 @@ type Upstreams struct {
 }
 
 // Known reports whether it is known what every upstream says.
-func (u Upstreams) Known() bool {
-	return u.Problem == "" && !slices.ContainsFunc(u.Environments, func(e Environment) bool {
+func (us Upstreams) Known() bool {
+	return us.Problem == "" && !slices.ContainsFunc(us.Environments, func(e Environment) bool {
 		return e.Problem != nil || slices.ContainsFunc(e.Upstreams, func(u Upstream) bool { return u.Problem != nil })
 	})
 }
@@ -58,35 +59,51 @@ type Upstream struct {
 	Problem *verdict.Problem
 }
 
+// Rollout is what the Environments of a Rollout have to know of it.
+type Rollout struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Order in which its releases are ranked.
+	Order releases.Order
+	// Current is its newest history entry; nil if there is none.
+	Current *v1alpha1.DeploymentHistoryEntry
+	// Bypassed is the tag that a user lets go past the gates.
+	Bypassed string
+	// HasReason is true if the user says why.
+	HasReason bool
+	// Promoted is the tag that a user promotes.
+	Promoted string
+}
+
 // neverProven are those of the reasons that do not end while the upstream runs a newer
 // release.
 var neverProven = []string{environmentsv1.UpstreamWithdrawnReason, environmentsv1.UpstreamFailedReason, environmentsv1.UpstreamSkippedReason}
 
-// provenUpstream checks that the environments before this one have proven the release.
+// Proven checks that the environments before this one have proven the release.
 // Each Environment says by itself whether the annotation bypass-gates lifts this.
-func provenUpstream(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	if in.Upstreams.Problem != "" {
-		return unknown(in.Upstreams.Problem)
+func (us Upstreams) Proven(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
+	if us.Problem != "" {
+		return unknown(us.Problem)
 	}
 	var holds []verdict.Hold
-	for _, e := range in.Upstreams.Environments {
-		if hold := e.holds(in, release); hold != nil && !e.isBypassed(in, release.Tag) {
+	for _, e := range us.Environments {
+		if hold := e.Holds(r, release); hold != nil && !e.isBypassed(r, release.Tag) {
 			holds = append(holds, *hold)
 		}
 	}
 	return allOf(holds)
 }
 
-// promotedByAPerson checks that a user has promoted the release, where an Environment
+// PromotedByAPerson checks that a user has promoted the release, where an Environment
 // leaves that to users.
-func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	for _, e := range in.Upstreams.Environments {
-		if !e.isLeftToUsers(in) || e.isBypassed(in, release.Tag) {
+func (us Upstreams) PromotedByAPerson(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
+	for _, e := range us.Environments {
+		if !e.isLeftToUsers(r) || e.isBypassed(r, release.Tag) {
 			continue
 		}
 		because := fmt.Sprintf("Environment %s leaves promotions to users", e.Name)
 		if e.Spec.Promotion != environmentsv1.PromoteManually {
-			because = fmt.Sprintf("%s went past Environment %s, and what follows may lack its changes", in.Rollout.Current().Version.Tag, e.Name)
+			because = fmt.Sprintf("%s went past Environment %s, and what follows may lack its changes", r.Current.Version.Tag, e.Name)
 		}
 		return &verdict.Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
 			"%s: annotate the Rollout with %s: %s", because, v1alpha1.PromoteAnnotation, release.Tag)}
@@ -97,17 +114,17 @@ func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 // isLeftToUsers reports whether the Environment leaves the next promotion to users: always, or
 // because the current release went past it. A hotfix is built from what runs here, and what
 // was proven meanwhile may lack it.
-func (e Environment) isLeftToUsers(in Input) bool {
+func (e Environment) isLeftToUsers(r Rollout) bool {
 	if e.Spec.Promotion == environmentsv1.PromoteManually {
 		return true
 	}
 	return len(e.Upstreams) > 0 && e.Spec.AfterBypass != environmentsv1.AfterBypassProceed &&
-		in.Rollout.Current().HasLifted(v1alpha1.LiftedUpstreams)
+		r.Current.HasLifted(v1alpha1.LiftedUpstreams)
 }
 
 // isBypassed reports whether a user lets the release go past this Environment.
-func (e Environment) isBypassed(in Input, tag string) bool {
-	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] != tag {
+func (e Environment) isBypassed(r Rollout, tag string) bool {
+	if r.Bypassed != tag {
 		return false
 	}
 	switch e.Spec.Bypass {
@@ -117,27 +134,17 @@ func (e Environment) isBypassed(in Input, tag string) bool {
 		return false
 	case environmentsv1.BypassRequiresReason:
 	}
-	return in.hasReason()
+	return r.HasReason
 }
 
-// byItself are the beginnings of messages that kuberik's dashboard writes by itself, next to a
-// pin and when it removes one. Nobody has given them as a reason.
-var byItself = []string{"Cleared version pin", "Pinned to version "}
-
-// hasReason reports whether a user says why the release goes past an Environment.
-func (in Input) hasReason() bool {
-	why := in.words(v1alpha1.DeployMessageAnnotation)
-	return why != "" && !slices.ContainsFunc(byItself, func(text string) bool { return strings.HasPrefix(why, text) })
-}
-
-// holds returns what the upstreams of an Environment have against a release. With OneOf,
+// Holds returns what the upstreams of an Environment have against a release. With OneOf,
 // the consent of one of those of type After is enough.
-func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
+func (e Environment) Holds(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
 	if e.Problem != nil {
 		return unknown(e.Problem.Message)
 	}
-	after, asked := e.opposed(in, release, false)
-	holds, _ := e.opposed(in, release, true)
+	after, asked := e.opposed(r, release, false)
+	holds, _ := e.opposed(r, release, true)
 	switch {
 	case e.Spec.Availability != environmentsv1.OneOfUpstreams:
 		holds = append(after, holds...)
@@ -147,61 +154,60 @@ func (e Environment) holds(in Input, release v1alpha1.VersionInfo) *verdict.Hold
 	return allOf(holds)
 }
 
-// blocks reports whether the Environment holds a release for a reason.
-func (e Environment) blocks(in Input, reason string, release v1alpha1.VersionInfo) bool {
-	if e.isBypassed(in, release.Tag) {
+// Blocks reports whether the Environment holds a release for a reason.
+func (e Environment) Blocks(r Rollout, reason string, release v1alpha1.VersionInfo) bool {
+	if e.isBypassed(r, release.Tag) {
 		return false
 	}
 	if reason == environmentsv1.AwaitingPromotionReason {
-		return e.isLeftToUsers(in)
+		return e.isLeftToUsers(r)
 	}
-	hold := e.holds(in, release)
+	hold := e.Holds(r, release)
 	return hold != nil && hold.Reason == reason
 }
 
-// summary shows the Environment like a gate that allows the proven candidates.
-func (e Environment) summary(in Input, candidates []Verdict) v1alpha1.RolloutGateStatusSummary {
+// Summary shows the Environment like a gate that allows the proven candidates.
+func (e Environment) Summary(r Rollout, candidates []v1alpha1.VersionInfo, bypassed string) v1alpha1.RolloutGateStatusSummary {
 	passing, proven, wanted := true, []string{}, map[string]bool{}
 	for i := range candidates {
-		if e.holds(in, candidates[i].Release) == nil {
-			proven = append(proven, candidates[i].Release.Tag)
-			wanted[candidates[i].Release.Tag] = true
+		if e.Holds(r, candidates[i]) == nil {
+			proven = append(proven, candidates[i].Tag)
+			wanted[candidates[i].Tag] = true
 		}
 	}
-	bypassed := Bypassed(in, candidates)
 	return v1alpha1.RolloutGateStatusSummary{
-		Name: "environment/" + e.Name, Passing: &passing, AllowedVersions: listedVersions(proven, wanted),
+		Name: "environment/" + e.Name, Passing: &passing, AllowedVersions: releases.ListedVersions(proven, wanted),
 		Message:     fmt.Sprintf("lets %d of %s through", len(proven), verdict.Count(len(candidates), "candidate")),
-		BypassGates: bypassed != "" && e.isBypassed(in, bypassed),
+		BypassGates: bypassed != "" && e.isBypassed(r, bypassed),
 	}
 }
 
 // opposed returns the holds of the upstreams that are Parallel, or of those that are not,
 // and how many they are. A type that is not known counts as After, which holds more.
-func (e Environment) opposed(in Input, release v1alpha1.VersionInfo, parallel bool) (holds []verdict.Hold, asked int) {
+func (e Environment) opposed(r Rollout, release v1alpha1.VersionInfo, parallel bool) (holds []verdict.Hold, asked int) {
 	for _, u := range e.Upstreams {
 		if (u.Type == environmentsv1.Parallel) != parallel {
 			continue
 		}
 		asked++
-		if hold := e.judge(in, u, release); hold != nil {
+		if hold := e.judge(r, u, release); hold != nil {
 			holds = append(holds, *hold)
 		}
 	}
 	return holds, asked
 }
 
-// isLeftBehind reports whether an upstream runs a newer release and has not proven this
+// IsLeftBehind reports whether an upstream runs a newer release and has not proven this
 // one, so that there is nothing to wait for.
-func isLeftBehind(in Input, release v1alpha1.VersionInfo) bool {
-	return slices.ContainsFunc(in.Upstreams.Environments, func(e Environment) bool {
+func (us Upstreams) IsLeftBehind(r Rollout, release v1alpha1.VersionInfo) bool {
+	return slices.ContainsFunc(us.Environments, func(e Environment) bool {
 		asked, left := 0, 0
 		for _, u := range e.Upstreams {
 			if u.Type == environmentsv1.Parallel {
 				continue
 			}
 			asked++
-			if hold := e.judge(in, u, release); hold != nil && u.isPast(in, release) && slices.Contains(neverProven, hold.Reason) {
+			if hold := e.judge(r, u, release); hold != nil && u.isPast(r, release) && slices.Contains(neverProven, hold.Reason) {
 				left++
 			}
 		}
@@ -213,7 +219,7 @@ func isLeftBehind(in Input, release v1alpha1.VersionInfo) bool {
 }
 
 // judge returns what one upstream has against a release.
-func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *verdict.Hold {
+func (e Environment) judge(r Rollout, u Upstream, release v1alpha1.VersionInfo) *verdict.Hold {
 	if u.Problem != nil {
 		return unknown(u.Problem.Message)
 	}
@@ -224,7 +230,7 @@ func (e Environment) judge(in Input, u Upstream, release v1alpha1.VersionInfo) *
 	if hold := u.rejects(said, release); hold != nil || u.Type == environmentsv1.Parallel {
 		return hold
 	}
-	return e.unproven(in, u, said, release)
+	return e.unproven(r, u, said, release)
 }
 
 // rejects returns the hold on a release that failed in the upstream, or that the upstream
@@ -242,15 +248,15 @@ func (u Upstream) rejects(said *environmentsv1.Release, release v1alpha1.Version
 }
 
 // unproven returns what a release still lacks in the upstream.
-func (e Environment) unproven(in Input, u Upstream, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
+func (e Environment) unproven(r Rollout, u Upstream, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch {
 	case said == nil:
-		return u.hasNothing(in, release)
+		return u.hasNothing(r, release)
 	case e.Spec.Selection == environmentsv1.SelectCurrent && !said.Current:
 		return u.hold(environmentsv1.UpstreamSkippedReason, "%s has left %s%s, and spec.selection of Environment %s takes only what runs there",
 			u.Environment, release.Tag, u.instead(), e.Name)
 	}
-	return u.unfinished(in, said, release)
+	return u.unfinished(r, said, release)
 }
 
 // recognize returns what the upstream says of the same release; nil if it says nothing.
@@ -280,13 +286,13 @@ func (e Environment) recognize(u Upstream, release v1alpha1.VersionInfo) (*envir
 }
 
 // hasNothing returns the hold on a release that the upstream has never deployed.
-func (u Upstream) hasNothing(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
+func (u Upstream) hasNothing(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch runs := u.runs(); {
 	case runs == nil:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which has no release yet", u.Environment)
 	case runs.Tag == release.Tag:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which runs another image by the tag %s", u.Environment, runs.Tag)
-	case u.isPast(in, release):
+	case u.isPast(r, release):
 		return u.hold(environmentsv1.UpstreamSkippedReason, "%s skipped %s for %s", u.Environment, release.Tag, runs.Tag)
 	default:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, which runs %s", u.Environment, runs.Tag)
@@ -294,18 +300,18 @@ func (u Upstream) hasNothing(in Input, release v1alpha1.VersionInfo) *verdict.Ho
 }
 
 // unfinished returns what a release that the upstream has deployed still lacks.
-func (u Upstream) unfinished(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
+func (u Upstream) unfinished(r Rollout, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	switch {
 	case said.State == v1alpha1.BakeDeploying:
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: Flux applies it there%s", u.Environment, period(said))
 	case said.State != v1alpha1.BakeSucceeded:
-		return u.baking(in, said)
+		return u.baking(r, said)
 	case said.Current && said.Unhealthy != "":
 		return u.hold(environmentsv1.UpstreamPendingReason, "waits for %s, where it is unhealthy: %s", u.Environment, said.Unhealthy)
 	case !said.Evidence.AtLeast(u.MinimumEvidence):
 		return u.lacksEvidence(said, release)
 	}
-	return u.soaking(in, said, release)
+	return u.soaking(r, said, release)
 }
 
 // lacksEvidence returns the hold on a release whose success in the upstream stands on less
@@ -328,13 +334,13 @@ const outcomeWithin = 5 * time.Minute
 // baking returns the hold on a release that bakes in the upstream. If no outcome follows,
 // it says so. Only the length of the bake counts for that: its end is a time of another
 // clock.
-func (u Upstream) baking(in Input, said *environmentsv1.Release) *verdict.Hold {
+func (u Upstream) baking(r Rollout, said *environmentsv1.Release) *verdict.Hold {
 	hold := u.hold(environmentsv1.UpstreamPendingReason, "waits for %s: it bakes there%s", u.Environment, period(said))
 	if u.Seen.IsZero() || said.Since == nil || said.Until == nil {
 		return hold
 	}
 	length := min(max(0, said.Until.Sub(said.Since.Time)), longestWait)
-	if late := verdict.Earlier(u.Seen.Add(length+outcomeWithin), u.Heard(said, u.Seen)); in.Now.Before(late) {
+	if late := verdict.Earlier(u.Seen.Add(length+outcomeWithin), u.Heard(said, u.Seen)); r.Now.Before(late) {
 		hold.Changes = late
 	} else {
 		hold.Message += u.silent()
@@ -354,7 +360,7 @@ const longestWait = 10 * 365 * 24 * time.Hour
 // soaking returns the hold on a release that was not healthy for long enough. Time goes
 // on for a release only while it is current there: what was measured when it was left is
 // all that it gets. A soak of an earlier promotion counts by itself: two are not added up.
-func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
+func (u Upstream) soaking(r Rollout, said *environmentsv1.Release, release v1alpha1.VersionInfo) *verdict.Hold {
 	soak, soaked := duration(u.SoakTime), duration(said.Soaked)
 	switch left := soak - soaked; {
 	case said.Longest() >= soak:
@@ -365,19 +371,19 @@ func (u Upstream) soaking(in Input, said *environmentsv1.Release, release v1alph
 	case u.Seen.IsZero():
 		return u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s", u.Environment, soak)
 	default:
-		return u.counting(in, said, u.Seen.Add(left))
+		return u.counting(r, said, u.Seen.Add(left))
 	}
 }
 
 // counting returns the hold on a release that has been healthy for long enough at a time,
 // if that is heard of the upstream until then. In silence, time does not count.
-func (u Upstream) counting(in Input, said *environmentsv1.Release, until time.Time) *verdict.Hold {
+func (u Upstream) counting(r Rollout, said *environmentsv1.Release, until time.Time) *verdict.Hold {
 	heard := u.Heard(said, u.Seen)
 	silent := !heard.IsZero() && heard.Before(until)
 	switch {
-	case silent && !in.Now.Before(heard):
+	case silent && !r.Now.Before(heard):
 		return u.hold(environmentsv1.UpstreamPendingReason, "soaks in %s for %s%s", u.Environment, u.SoakTime.Duration, u.silent())
-	case !in.Now.Before(until):
+	case !r.Now.Before(until):
 		return nil
 	}
 	until = verdict.WholeSecond(until)
@@ -407,20 +413,20 @@ func (u Upstream) instead() string {
 }
 
 // isPast reports whether the upstream runs a release that is newer than this one.
-func (u Upstream) isPast(in Input, release v1alpha1.VersionInfo) bool {
+func (u Upstream) isPast(r Rollout, release v1alpha1.VersionInfo) bool {
 	runs := u.runs()
 	if runs == nil {
 		return false
 	}
-	result, ok := in.Policy.Order.Compare(runs.Tag, release.Tag)
+	result, ok := r.Order.Compare(runs.Tag, release.Tag)
 	return ok && result > 0
 }
 
 // ProvenSince returns since when every upstream of type After has proven a release, by
 // their own clocks. It is zero if one of them has not, or if there is none.
-func ProvenSince(in Input, release v1alpha1.VersionInfo) time.Time {
+func (us Upstreams) ProvenSince(release v1alpha1.VersionInfo) time.Time {
 	var last time.Time
-	for _, e := range in.Upstreams.Environments {
+	for _, e := range us.Environments {
 		for _, u := range e.Upstreams {
 			if u.Type == environmentsv1.Parallel {
 				continue
@@ -437,16 +443,15 @@ func ProvenSince(in Input, release v1alpha1.VersionInfo) time.Time {
 	return last
 }
 
-// WithdrawnUpstream returns what an upstream has against the release that runs here: it went back
+// Withdrawn returns what an upstream has against the release that runs here: it went back
 // from it, or the release has failed there since. It returns nil if there is nothing, or
 // if nothing runs here.
-func WithdrawnUpstream(in Input) *verdict.Hold {
-	current := in.Rollout.Current()
+func (us Upstreams) Withdrawn(current *v1alpha1.DeploymentHistoryEntry) *verdict.Hold {
 	if current == nil {
 		return nil
 	}
 	var holds []verdict.Hold
-	for _, e := range in.Upstreams.Environments {
+	for _, e := range us.Environments {
 		for _, u := range e.Upstreams {
 			said, _ := e.recognize(u, current.Version)
 			if hold := u.rejects(said, current.Version); hold != nil {
@@ -524,4 +529,68 @@ func duration(d *metav1.Duration) time.Duration {
 		return 0
 	}
 	return d.Duration
+}
+
+// Bypassed reports whether a user lets the release go past an Environment that
+// would hold it.
+func (us Upstreams) Bypassed(r Rollout, release v1alpha1.VersionInfo) bool {
+	for _, e := range us.Environments {
+		if e.opposes(r, release) && e.isBypassed(r, release.Tag) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unchecked says which upstreams have proven the release without a HealthCheck: Flux
+// applied it there, and nothing else was asked. It is empty if there are none.
+func (us Upstreams) Unchecked(release v1alpha1.VersionInfo) string {
+	var names []string
+	for _, e := range us.Environments {
+		for _, u := range e.Upstreams {
+			said, _ := e.recognize(u, release)
+			applied := said != nil && said.State == v1alpha1.BakeSucceeded && said.Evidence == environmentsv1.EvidenceApplied
+			if u.Type != environmentsv1.Parallel && applied && !slices.Contains(names, u.Environment) {
+				names = append(names, u.Environment)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "; no HealthCheck was asked in " + truncate.List(names)
+}
+
+// opposes reports whether the Environment holds the release, unless it is bypassed.
+func (e Environment) opposes(r Rollout, release v1alpha1.VersionInfo) bool {
+	return e.isLeftToUsers(r) && r.Promoted != release.Tag || e.Holds(r, release) != nil
+}
+
+// RefusedBypass explains why an Environment still holds the release that a user lets go
+// past the gates; nil if none does.
+func (us Upstreams) RefusedBypass(r Rollout, release v1alpha1.VersionInfo) *verdict.Problem {
+	tag := release.Tag
+	for _, e := range us.Environments {
+		switch {
+		case e.isBypassed(r, tag) || !e.opposes(r, release):
+		case e.Spec.Bypass == environmentsv1.BypassDenied:
+			return &verdict.Problem{Reason: environmentsv1.BypassDeniedReason, Message: fmt.Sprintf(
+				"%s does not let %s past Environment %s: its spec.bypass is Deny", v1alpha1.BypassGatesAnnotation, tag, e.Name)}
+		default:
+			return &verdict.Problem{Reason: environmentsv1.BypassNeedsReasonReason, Message: fmt.Sprintf(
+				"%s lets %s past Environment %s only with a reason: annotate it again, together with %s",
+				v1alpha1.BypassGatesAnnotation, tag, e.Name, v1alpha1.DeployMessageAnnotation)}
+		}
+	}
+	return nil
+}
+
+// IsPromoted reports whether a user has promoted the release, where an Environment leaves
+// that to users.
+func (us Upstreams) IsPromoted(r Rollout, tag string) bool {
+	return us.LeavesPromotionsToUsers(r) && r.Promoted == tag
+}
+
+func (us Upstreams) LeavesPromotionsToUsers(r Rollout) bool {
+	return slices.ContainsFunc(us.Environments, func(e Environment) bool { return e.isLeftToUsers(r) })
 }
