@@ -105,7 +105,7 @@ func setUpstreamWithdrew(b basis) {
 		return
 	}
 	standing := b.condition(environmentsv1.UpstreamWithdrewCondition)
-	switch hold := promotion.WithdrawnUpstream(b.Input); {
+	switch hold := b.Upstreams.Withdrawn(b.Rollout.Current()); {
 	case hold != nil:
 		b.set(environmentsv1.UpstreamWithdrewCondition, metav1.ConditionTrue, environmentsv1.UpstreamWithdrewReason,
 			hold.Message+"; it still runs here: pin an older version to go back, too")
