@@ -3,11 +3,12 @@
 package promotion
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
-	"slices"
-	"strings"
 )
 
 // forUpstreams returns what the Environments of the Rollout have to know of it.

@@ -179,8 +179,10 @@ func (h Health) Refused(proofs Proofs) []string {
 	return all
 }
 
+// Has reports whether a proof is in one of the states.
 func (p Proofs) Has(states ...ProofState) bool { return len(p.Indices(states...)) > 0 }
 
+// Indices returns the positions of the proofs in one of the states.
 func (p Proofs) Indices(states ...ProofState) []int {
 	var all []int
 	for i := range p {
@@ -191,6 +193,7 @@ func (p Proofs) Indices(states ...ProofState) []int {
 	return all
 }
 
+// Checks returns the HealthChecks whose proofs are in one of the states.
 func (p Proofs) Checks(states ...ProofState) []v1alpha1.HealthCheck {
 	var all []v1alpha1.HealthCheck
 	for _, i := range p.Indices(states...) {
@@ -199,6 +202,7 @@ func (p Proofs) Checks(states ...ProofState) []v1alpha1.HealthCheck {
 	return all
 }
 
+// Failed returns the same checks, each with what it lacks.
 func (p Proofs) Failed(states ...ProofState) []v1alpha1.FailedHealthCheck {
 	var all []v1alpha1.FailedHealthCheck
 	for _, i := range p.Indices(states...) {

@@ -3,11 +3,13 @@
 package releases
 
 import (
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/truncate"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Registry is what the registry reports about the images of releases, as far as it is known.
@@ -45,6 +47,7 @@ type Metadata struct {
 // each platform, and one that attests to it.
 const MostManifests = 32
 
+// HasMetadata reports whether anything is known that the registry reports of a release.
 func HasMetadata(v v1alpha1.VersionInfo) bool { return v.Revision != nil || v.Created != nil }
 
 // Texts of images are cut to these numbers of characters, because each release contains
@@ -98,6 +101,7 @@ type Lacking struct {
 
 type image struct{ tag, digest string }
 
+// Note adds a release, unless its image is noted already.
 func (l *Lacking) Note(v v1alpha1.VersionInfo) {
 	key := image{v.Tag, OrEmpty(v.Digest)}
 	if IsTag(v.Tag) && !l.noted[key] {
@@ -109,6 +113,7 @@ func (l *Lacking) Note(v v1alpha1.VersionInfo) {
 	}
 }
 
+// OrNil returns the text; nil if it is empty.
 func OrNil(s string) *string {
 	if s == "" {
 		return nil
@@ -116,6 +121,7 @@ func OrNil(s string) *string {
 	return &s
 }
 
+// OrEmpty returns the text; empty if there is none.
 func OrEmpty(s *string) string {
 	if s == nil {
 		return ""

@@ -152,10 +152,12 @@ func startOfRetention(ledger []v1alpha1.VersionInfo, now time.Time, days int) in
 	return start
 }
 
+// Index returns the position of a tag in the known releases; -1 if it is missing.
 func Index(ledger []v1alpha1.VersionInfo, tag string) int {
 	return slices.IndexFunc(ledger, func(v v1alpha1.VersionInfo) bool { return v.Tag == tag })
 }
 
+// Contains reports whether the known releases have the tag.
 func Contains(ledger []v1alpha1.VersionInfo, tag string) bool { return Index(ledger, tag) >= 0 }
 
 // Known returns the known release with a tag. If there is none, it returns only the tag.
@@ -166,6 +168,7 @@ func Known(ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
 	return v1alpha1.VersionInfo{Tag: tag}
 }
 
+// Equal reports whether both texts are absent, or are the same.
 func Equal(a, b *string) bool {
 	return a == b || a != nil && b != nil && *a == *b
 }

@@ -50,7 +50,7 @@ type Importance struct {
 	Allowed func(tag string) bool
 }
 
-// fitToLimit cuts the known releases to the size limit of the status. The least important
+// Fit cuts the known releases to the size limit of the status. The least important
 // releases are left out first. Of the releases that stay, the less important ones keep
 // only tag and date. The promoted release stays.
 //

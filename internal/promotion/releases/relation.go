@@ -14,8 +14,9 @@ type relation int
 const (
 	// Unranked: the order cannot compare them.
 	Unranked relation = iota
-	// Older and newer: by the order, or else by when the images were built.
+	// Older: by the order, or else by when the images were built.
 	Older
+	// Newer: likewise.
 	Newer
 	// SameRelease: one release under two names.
 	SameRelease
@@ -29,6 +30,7 @@ type Placed struct {
 	place
 }
 
+// Placed returns a release with its place in the order.
 func (o Order) Placed(v v1alpha1.VersionInfo) Placed { return Placed{v, o.place(v.Tag)} }
 
 // Relation returns how a release compares to another one.
@@ -36,6 +38,7 @@ func (o Order) Relation(release, to v1alpha1.VersionInfo) relation {
 	return o.Placed(release).Relation(o.Placed(to))
 }
 
+// Relation returns how the release compares to another one.
 func (p Placed) Relation(to Placed) relation {
 	result, ok := p.compare(to.place)
 	switch {

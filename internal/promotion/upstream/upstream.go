@@ -591,6 +591,7 @@ func (us Upstreams) IsPromoted(r Rollout, tag string) bool {
 	return us.LeavesPromotionsToUsers(r) && r.Promoted == tag
 }
 
+// LeavesPromotionsToUsers reports whether an Environment leaves the next promotion to users.
 func (us Upstreams) LeavesPromotionsToUsers(r Rollout) bool {
 	return slices.ContainsFunc(us.Environments, func(e Environment) bool { return e.isLeftToUsers(r) })
 }

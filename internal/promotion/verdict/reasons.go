@@ -46,9 +46,9 @@ var reasons = []struct {
 	{v1alpha1.QuarantineListFailedReason, aFailure},
 }
 
-func isBy(reason string, any ...by) bool {
+func isBy(reason string, each ...by) bool {
 	i := rank(reason)
-	return i >= 0 && slices.Contains(any, reasons[i].by)
+	return i >= 0 && slices.Contains(each, reasons[i].by)
 }
 
 // rank is lower for what is more important; -1 if the table does not have the reason.

@@ -4,9 +4,10 @@ package verdict
 
 import (
 	"fmt"
-	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"strconv"
 	"time"
+
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Texts from users and objects are cut to these numbers of characters, because every
