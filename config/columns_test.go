@@ -35,7 +35,7 @@ func TestKubectlGetShowsWhatStandsStill(t *testing.T) {
 	for file, want := range map[string][]string{
 		"crd/bases/kuberik.com_rollouts.yaml": {"Version", "Since", "BakeStatus", "Gates", "Candidate", "Suspended", "Pinned",
 			"Age", "Ready", "Status"},
-		"crd/bases/kuberik.com_healthchecks.yaml": {"Class", "Status", "Age", "Message"},
+		"crd/bases/kuberik.com_healthchecks.yaml":                                    {"Class", "Status", "Age", "Message"},
 		"crd/bases/kuberik.com_rolloutschedules.yaml":                                schedule,
 		"crd/bases/kuberik.com_clusterrolloutschedules.yaml":                         schedule,
 		"crd/bases/kuberik.com_releasequarantines.yaml":                              quarantine,

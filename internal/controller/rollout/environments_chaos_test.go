@@ -262,13 +262,12 @@ func (c *chaos) longestSoak(newest int) time.Duration {
 		until = c.staging[newest-1].Timestamp.Time
 	}
 	for _, e := range c.staging[newest:] {
-		if *e.Version.Digest == *c.staging[newest].Version.Digest {
-			switch e.State() {
-			case v1alpha1.BakeFailed:
-				return longest
-			case v1alpha1.BakeSucceeded:
-				longest = max(longest, until.Sub(e.BakeStartTime.Time))
-			}
+		isIt := *e.Version.Digest == *c.staging[newest].Version.Digest
+		if isIt && e.State() == v1alpha1.BakeFailed {
+			break
+		}
+		if isIt && e.State() == v1alpha1.BakeSucceeded {
+			longest = max(longest, until.Sub(e.BakeStartTime.Time))
 		}
 		until = e.Timestamp.Time
 	}

@@ -141,11 +141,11 @@ func TestNothingStaysPausedWhenTheKindIsGone(t *testing.T) {
 // except its account.
 func createLookAlike(t *testing.T, namespace string) {
 	t.Helper()
-	real := deployment()
-	if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(real), real); err != nil {
+	original := deployment()
+	if err := plane.Client().Get(t.Context(), client.ObjectKeyFromObject(original), original); err != nil {
 		t.Fatal(err)
 	}
-	tenant := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: real.Name, Labels: real.Labels}, Spec: real.Spec}
+	tenant := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: original.Name, Labels: original.Labels}, Spec: original.Spec}
 	create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, tenant)
 	t.Cleanup(func() { deleteLater(t, tenant) })
 }
