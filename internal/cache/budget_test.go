@@ -3,6 +3,7 @@
 package cache
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -131,8 +132,12 @@ func TestObjectCanBeReadOnceThereIsRoom(t *testing.T) {
 		said := &announced{seen: map[string]bool{}}
 		_, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: said.see, UpdateFunc: func(_, o any) { said.see(o) }})
 		g.Expect(err).NotTo(HaveOccurred())
-		go informer.RunWithContext(t.Context())
-		defer source.Shutdown()
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { informer.RunWithContext(ctx) })
+		defer source.Shutdown() // it keeps its lock, on which a watch that is opened again would wait
+		defer running.Wait()
+		defer cancel()
 		time.Sleep(time.Second)
 		refused := func() (all []int) {
 			for i := range 5 {
