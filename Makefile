@@ -266,7 +266,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 		rbac:roleName=statefulsetrollout-role output:rbac:dir=$(OUT)/config/statefulset-rollout/rbac
 	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts
 	@rm -rf $(OUT)/docs/cli/reference
-	@go run -buildvcs=false ./cmd/flux-rollout __manual markdown $(OUT)/docs/cli/reference
+	@go run -buildvcs=false ./hack/manual $(OUT)/docs/cli/reference markdown
 	@rm -rf $(OUT)/docs/cli/schemas
 	@go -C hack/tools run ./schemas $(CURDIR) $(abspath $(OUT))/docs/cli/schemas
 
@@ -352,7 +352,7 @@ release-check: ## Fail unless the manifests and the charts are those of the vers
 .PHONY: release-cli
 release-cli: ## Write the command line VERSION for PLATFORMS to RELEASE, with checksums and manifests for krew, Flux and Homebrew.
 	@rm -rf bin/man
-	@go run -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)' ./cmd/flux-rollout __manual man bin/man --made "$(created)"
+	@go run -buildvcs=false ./hack/manual bin/man man "$(VERSION)" "$(created)"
 	@$(step) "Building the command line $(VERSION) for $(PLATFORMS)" \
 		go run -buildvcs=false ./hack/release -version "$(VERSION)" -created "$(created)" -source "$(SOURCE)" \
 		-platforms "$(PLATFORMS)" -man bin/man -out "$(RELEASE)"

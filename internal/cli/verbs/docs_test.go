@@ -39,7 +39,7 @@ func TestEveryCommandInTheDocumentsExists(t *testing.T) {
 
 func TestExamplesInTheHelpExist(t *testing.T) {
 	p := program.New("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard())
-	for _, verb := range newRoot(p).Commands() {
+	for _, verb := range NewRoot(p).Commands() {
 		for _, verb := range append(verb.Commands(), verb) {
 			for _, match := range documented.FindAllStringSubmatch(verb.Example, -1) {
 				if err := parse(words(alone(match[1]))); err != nil {
@@ -77,7 +77,7 @@ func alone(line string) string {
 
 // parse parses a command as the program does, and does not run it.
 func parse(args []string) error {
-	root := newRoot(program.New("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard()))
+	root := NewRoot(program.New("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard()))
 	verb, rest, err := root.Find(args)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func styleOf(file *os.File) show.Style {
 
 // run returns the exit code.
 func run(ctx context.Context, p *program.Program, args []string) int {
-	root := newRoot(p)
+	root := NewRoot(p)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var end program.Exit

@@ -18,8 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
 )
 
-// newRoot returns the command tree.
-func newRoot(p *program.Program) *cobra.Command {
+// NewRoot returns the command tree.
+func NewRoot(p *program.Program) *cobra.Command {
 	root := &cobra.Command{
 		Use:   fileOf(p.Called),
 		Short: "Say what runs, why a release is not out, and what happens next",
@@ -53,7 +53,6 @@ otherwise; 4 time ran out; 130 interrupted.`,
 			root.AddCommand(verb)
 		}
 	}
-	root.AddCommand(newManual(p))
 	root.SetHelpCommandGroupID(about)
 	return root
 }

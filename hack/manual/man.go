@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package manual
+package main
 
 import (
 	"fmt"
@@ -10,19 +10,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Man returns the man pages of section 1: one for the program, and one for each verb. They
+// man returns the man pages of section 1: one for the program, and one for each verb. They
 // name the version and the day of made.
-func Man(root *cobra.Command, version string, made time.Time) []Page {
+func man(root *cobra.Command, version string, made time.Time) map[string]string {
 	verbs := verbsOf(root)
 	whole := verbOf(root)
 	title := func(name string) string {
 		return fmt.Sprintf(".TH \"%s\" 1 \"%s\" \"%s\" \"Rollout Controller\"\n", roff(strings.ToUpper(name)), made.UTC().Format(time.DateOnly), roff(version))
 	}
 	program := root.Name()
-	pages := []Page{{Name: program + ".1", Text: title(program) + whole.man(program, "FLAGS OF ALL VERBS") + listed(program, verbs)}}
+	pages := map[string]string{program + ".1": title(program) + whole.man(program, "FLAGS OF ALL VERBS") + listed(program, verbs)}
 	for _, v := range verbs {
 		name := program + "-" + v.file()
-		pages = append(pages, Page{Name: name + ".1", Text: title(name) + v.man(name, "FLAGS") + seeAlso(program)})
+		pages[name+".1"] = title(name) + v.man(name, "FLAGS") + seeAlso(program)
 	}
 	return pages
 }

@@ -1,44 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package manual writes the reference of a command line from its command tree, as pages
-// in Markdown and as man pages.
-//
-// A page depends on the tree and on nothing else: it is the same on each machine. Flags of
-// the root, which each verb has, are on its own page only.
-package manual
+package main
 
 import (
 	"cmp"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// Page is a file of the reference.
-type Page struct {
-	// Name is the name of the file, without a folder.
-	Name string
-	// Text is what is in it.
-	Text string
-}
-
-// Write writes pages to a folder, which it creates. Other files in it stay.
-func Write(folder string, pages []Page) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return fmt.Errorf("create the folder of the pages: %w", err)
-	}
-	for _, page := range pages {
-		if err := os.WriteFile(filepath.Join(folder, page.Name), []byte(page.Text), 0o644); err != nil {
-			return fmt.Errorf("write a page: %w", err)
-		}
-	}
-	return nil
-}
 
 // verb is what a page says of a command. Its name is what follows that of the program, such
 // as "sell" or "keys create".
