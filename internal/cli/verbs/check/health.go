@@ -57,18 +57,18 @@ func (h installationHealth) findings() []lint.Finding {
 func (h installationHealth) outdated() []lint.Finding {
 	var all []lint.Finding
 	for _, d := range h.differences() {
-		object := "CustomResourceDefinition " + d.Name
-		if len(d.Lacks) > 0 {
+		object := "CustomResourceDefinition " + d.name
+		if len(d.lacks) > 0 {
 			all = append(all, lint.Finding{
 				Rule: olderCRD, Severity: lint.SeverityWarning, Object: object,
-				Message: "is older than this program: it has no " + listed(d.Lacks),
+				Message: "is older than this program: it has no " + listed(d.lacks),
 				Remedy:  "apply the CustomResourceDefinitions of the same release as this program; until then, the API server drops these fields",
 			})
 		}
-		if len(d.Adds) > 0 {
+		if len(d.adds) > 0 {
 			all = append(all, lint.Finding{
 				Rule: newerCRD, Severity: lint.SeverityWarning, Object: object,
-				Message: "is newer than this program, which does not know " + listed(d.Adds),
+				Message: "is newer than this program, which does not know " + listed(d.adds),
 				Remedy:  "install the command line of the same release; until then, R101 may report these fields",
 			})
 		}

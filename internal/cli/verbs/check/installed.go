@@ -8,11 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/internal/cli/definitions"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/installation"
 )
@@ -25,7 +23,7 @@ type installed struct {
 	instancesErr error
 	// definitions are those that are in the cluster and that this program knows, sorted by
 	// name; definitionsErr is why one of them could not be read.
-	definitions    []apiextensionsv1.CustomResourceDefinition
+	definitions    []definition
 	definitionsErr error
 }
 
@@ -41,15 +39,15 @@ func readInstalled(ctx context.Context, open program.Cluster) installed {
 
 // definitionsIn reads the definitions one by one: a list has those of all other programs,
 // which are large.
-func definitionsIn(ctx context.Context, open program.Cluster) ([]apiextensionsv1.CustomResourceDefinition, error) {
-	names := slices.Sorted(maps.Keys(definitions.Known()))
-	found, errs := make([]apiextensionsv1.CustomResourceDefinition, len(names)), make([]error, len(names))
+func definitionsIn(ctx context.Context, open program.Cluster) ([]definition, error) {
+	names := slices.Sorted(maps.Keys(knownDefinitions()))
+	found, errs := make([]definition, len(names)), make([]error, len(names))
 	var group sync.WaitGroup
 	for i, name := range names {
 		group.Go(func() { errs[i] = open.Client.Get(ctx, client.ObjectKey{Name: name}, &found[i]) })
 	}
 	group.Wait()
-	var all []apiextensionsv1.CustomResourceDefinition
+	var all []definition
 	for i := range names {
 		switch {
 		case errs[i] == nil:
@@ -63,10 +61,10 @@ func definitionsIn(ctx context.Context, open program.Cluster) ([]apiextensionsv1
 
 // differences compares the definitions with those that this program knows, and leaves out
 // those that are equal.
-func (i installed) differences() []definitions.Difference {
-	var all []definitions.Difference
+func (i installed) differences() []difference {
+	var all []difference
 	for n := range i.definitions {
-		if d := definitions.Compare(&i.definitions[n]); !d.None() {
+		if d := compare(knownDefinitions()[i.definitions[n].Name], &i.definitions[n]); !d.none() {
 			all = append(all, d)
 		}
 	}

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package definitions says how the CustomResourceDefinitions of a cluster differ from those
-// that this program knows, which are in it. It is pure: the caller reads the objects.
-package definitions
+package check
 
 import (
 	"fmt"
@@ -18,21 +16,21 @@ import (
 	"github.com/fluxrollouts/rollout-controller/config/crd"
 )
 
-// Definition is the CustomResourceDefinition of a kind.
-type Definition = apiextensionsv1.CustomResourceDefinition
+// definition is the CustomResourceDefinition of a kind.
+type definition = apiextensionsv1.CustomResourceDefinition
 
-// Known returns the CustomResourceDefinitions that this program knows, by name.
-var Known = sync.OnceValue(func() map[string]*Definition {
-	all := map[string]*Definition{}
+// knownDefinitions returns the CustomResourceDefinitions that are in this program, by name.
+var knownDefinitions = sync.OnceValue(func() map[string]*definition {
+	all := map[string]*definition{}
 	for _, files := range []fs.FS{crd.Bases, coordinationcrd.Bases} {
 		names, err := fs.Glob(files, "bases/*.yaml")
 		mustBeValid(err)
 		for _, name := range names {
 			content, err := fs.ReadFile(files, name)
 			mustBeValid(err)
-			definition := &Definition{}
-			mustBeValid(yaml.Unmarshal(content, definition))
-			all[definition.Name] = definition
+			known := &definition{}
+			mustBeValid(yaml.Unmarshal(content, known))
+			all[known.Name] = known
 		}
 	}
 	return all
@@ -45,41 +43,37 @@ func mustBeValid(err error) {
 	}
 }
 
-// Difference is how an installed definition differs from the one that this program knows.
-type Difference struct {
-	// Name is the one of the definition, and Kind that of its objects.
-	Name, Kind string
-	// Lacks are the fields that only this program knows, and Adds those that only the
+// difference is how an installed definition differs from the one that this program knows.
+type difference struct {
+	// name is the one of the definition.
+	name string
+	// lacks are the fields that only this program knows, and adds those that only the
 	// cluster knows. A field stands for those below it. Both are sorted.
-	Lacks, Adds []string
+	lacks, adds []string
 }
 
-// None reports whether there is no difference.
-func (d Difference) None() bool { return len(d.Lacks)+len(d.Adds) == 0 }
+// none reports whether there is no difference.
+func (d difference) none() bool { return len(d.lacks)+len(d.adds) == 0 }
 
-// Compare returns how the fields of an installed definition differ from those that this
+// compare returns how the fields of an installed definition differ from those that this
 // program knows. It compares the versions that both have, and no descriptions, limits and
 // rules.
-func Compare(installed *Definition) Difference {
-	known, ok := Known()[installed.Name]
-	if !ok {
-		return Difference{Name: installed.Name, Kind: installed.Spec.Names.Kind}
-	}
-	d := Difference{Name: known.Name, Kind: known.Spec.Names.Kind}
+func compare(known, installed *definition) difference {
+	d := difference{name: known.Name}
 	for _, version := range known.Spec.Versions {
 		other := schemaOf(installed, version.Name)
 		if own := schemaOf(known, version.Name); own != nil && other != nil {
-			d.Lacks = append(d.Lacks, missing(own, other, "")...)
-			d.Adds = append(d.Adds, missing(other, own, "")...)
+			d.lacks = append(d.lacks, missing(own, other, "")...)
+			d.adds = append(d.adds, missing(other, own, "")...)
 		}
 	}
-	slices.Sort(d.Lacks)
-	slices.Sort(d.Adds)
-	d.Lacks, d.Adds = slices.Compact(d.Lacks), slices.Compact(d.Adds)
+	slices.Sort(d.lacks)
+	slices.Sort(d.adds)
+	d.lacks, d.adds = slices.Compact(d.lacks), slices.Compact(d.adds)
 	return d
 }
 
-func schemaOf(d *Definition, version string) *apiextensionsv1.JSONSchemaProps {
+func schemaOf(d *definition, version string) *apiextensionsv1.JSONSchemaProps {
 	for i := range d.Spec.Versions {
 		if v := &d.Spec.Versions[i]; v.Name == version && v.Schema != nil {
 			return v.Schema.OpenAPIV3Schema

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package definitions_test
+package check
 
 import (
 	"testing"
@@ -8,14 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/utils/ptr"
-
-	"github.com/fluxrollouts/rollout-controller/internal/cli/definitions"
 )
 
 const rollouts = "rollouts.kuberik.com"
 
 // fieldsOf returns the schema of a part of the version that Rollouts have.
-func fieldsOf(d *definitions.Definition, path ...string) *apiextensionsv1.JSONSchemaProps {
+func fieldsOf(d *definition, path ...string) *apiextensionsv1.JSONSchemaProps {
 	s := d.Spec.Versions[0].Schema.OpenAPIV3Schema
 	for _, name := range path {
 		below := s.Properties[name]
@@ -25,12 +23,12 @@ func fieldsOf(d *definitions.Definition, path ...string) *apiextensionsv1.JSONSc
 }
 
 func TestDefinitionsDoNotDifferFromThemselves(t *testing.T) {
-	all := definitions.Known()
+	all := knownDefinitions()
 	if len(all) != 9 || all[rollouts] == nil {
 		t.Fatalf("there are %d definitions, want 9 and %s among them", len(all), rollouts)
 	}
-	for name, definition := range all {
-		if d := definitions.Compare(definition); !d.None() {
+	for name, known := range all {
+		if d := compare(known, known); !d.none() {
 			t.Errorf("%s: %+v", name, d)
 		}
 	}
@@ -38,44 +36,45 @@ func TestDefinitionsDoNotDifferFromThemselves(t *testing.T) {
 
 func TestDefinitionsDiffer(t *testing.T) {
 	for name, tt := range map[string]struct {
-		change func(*definitions.Definition)
-		want   definitions.Difference
+		change func(*definition)
+		want   difference
 	}{
 		"fields are missing": {
-			func(d *definitions.Definition) {
+			func(d *definition) {
 				delete(fieldsOf(d, "spec").Properties, "suspend")
 				delete(fieldsOf(d, "spec", "releasesImagePolicy").Properties, "name")
 				delete(fieldsOf(d, "status", "history").Items.Schema.Properties, "message")
 			},
-			definitions.Difference{Lacks: []string{"spec.releasesImagePolicy.name", "spec.suspend", "status.history[].message"}},
+			difference{lacks: []string{"spec.releasesImagePolicy.name", "spec.suspend", "status.history[].message"}},
 		},
 		"fields are added": {
-			func(d *definitions.Definition) {
+			func(d *definition) {
 				fieldsOf(d, "spec").Properties["mood"] = apiextensionsv1.JSONSchemaProps{Type: "object", Properties: map[string]apiextensionsv1.JSONSchemaProps{"good": {}}}
 			},
-			definitions.Difference{Adds: []string{"spec.mood"}},
+			difference{adds: []string{"spec.mood"}},
 		},
 		"any field is kept": {
-			func(d *definitions.Definition) {
+			func(d *definition) {
 				s := fieldsOf(d)
 				s.Properties["spec"] = apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)}
 			},
-			definitions.Difference{},
+			difference{},
 		},
 		"descriptions do not count": {
-			func(d *definitions.Definition) { d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other" },
-			definitions.Difference{},
+			func(d *definition) { d.Spec.Versions[0].Schema.OpenAPIV3Schema.Description = "other" },
+			difference{},
 		},
 		"another version is not compared": {
-			func(d *definitions.Definition) { d.Spec.Versions[0].Name = "v1"; fieldsOf(d).Properties = nil },
-			definitions.Difference{},
+			func(d *definition) { d.Spec.Versions[0].Name = "v1"; fieldsOf(d).Properties = nil },
+			difference{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			changed := definitions.Known()[rollouts].DeepCopy()
+			known := knownDefinitions()[rollouts]
+			changed := known.DeepCopy()
 			tt.change(changed)
-			tt.want.Name, tt.want.Kind = rollouts, "Rollout"
-			if diff := cmp.Diff(tt.want, definitions.Compare(changed)); diff != "" {
+			tt.want.name = rollouts
+			if diff := cmp.Diff(tt.want, compare(known, changed), cmp.AllowUnexported(difference{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
