@@ -6,6 +6,8 @@
 //
 //	controller.go   one evaluation, from the read of the check to the write
 //	watches.go      options, indexes, and which events lead to an evaluation
+//	kinds.go        watches the kinds in inventories while checks need them
+//	informer.go     how one of them is watched: metadata only
 //	sharing.go      one look serves all checks that are about the same
 //	evaluations.go  the state that is kept from one evaluation to the next
 //	status.go       the write
@@ -18,7 +20,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -77,7 +78,7 @@ type Reconciler struct {
 	Shard shard.Shard
 
 	checker     checker
-	watches     inventoryWatches
+	watches     *kindWatches
 	sharing     sharing
 	evaluations evaluations
 	wake        func(check types.NamespacedName) // puts the check into the queue
@@ -92,12 +93,6 @@ type Reconciler struct {
 type checker interface {
 	Subject(check *v1alpha1.HealthCheck) (kustomization.Subject, *health.Result)
 	Look(ctx context.Context, subject kustomization.Subject) health.Finding
-}
-
-// inventoryWatches reports when objects change; changes.Watches implements it.
-type inventoryWatches interface {
-	Use(user types.NamespacedName, by string, kinds []schema.GroupVersionResource) (watched bool)
-	Drop(user types.NamespacedName)
 }
 
 // Reconcile evaluates one HealthCheck.
@@ -192,7 +187,7 @@ func (r *Reconciler) follow(check *v1alpha1.HealthCheck, result health.Result) b
 		return true
 	}
 	subject, _ := r.checker.Subject(check)
-	watched := r.watches.Use(client.ObjectKeyFromObject(check), subject.Kind, result.Kinds)
+	watched := r.watches.use(client.ObjectKeyFromObject(check), subject.Kind, result.Kinds)
 	return watched && (subject.Kind != helmv2.HelmReleaseKind || r.helmWatched.Load())
 }
 
@@ -227,7 +222,7 @@ func soonest(a, b time.Duration) time.Duration {
 }
 
 func (r *Reconciler) forget(req ctrl.Request) {
-	r.watches.Drop(req.NamespacedName)
+	r.watches.drop(req.NamespacedName)
 	r.evaluations.forget(req.NamespacedName)
 	r.sharing.forget(req.NamespacedName)
 	r.retries.Forget(req)

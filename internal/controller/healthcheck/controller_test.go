@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -213,18 +212,12 @@ func (s scripted) Look(_ context.Context, subject kustomization.Subject) health.
 	return health.ForAll(s(subject.Name))
 }
 
-// unwatched reports all kinds as watched.
-type unwatched struct{}
-
-func (unwatched) Use(types.NamespacedName, string, []schema.GroupVersionResource) bool { return true }
-func (unwatched) Drop(types.NamespacedName)                                            {}
-
 func TestResetDuringAnEvaluationIsNotOverwritten(t *testing.T) {
 	s := &shop{Env: env.Open(t, testClient, env.Kinds()...)}
 	s.createCheck(nil)
 	resets := 0
 	r := &Reconciler{
-		Client: testClient, Now: time.Now, watches: unwatched{}, retries: newRetries(time.Minute),
+		Client: testClient, Now: time.Now, watches: &kindWatches{}, retries: newRetries(time.Minute),
 		checker: scripted(func(string) health.Result {
 			if resets++; resets == 1 {
 				s.reset()
@@ -252,7 +245,7 @@ func TestReadThatFailsIsRepeatedWithPatience(t *testing.T) {
 	answer.Err = errors.New("unreadable")
 	now := time.Now()
 	r := &Reconciler{
-		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newRetries(5 * time.Second),
+		Client: testClient, Now: func() time.Time { return now }, watches: &kindWatches{}, retries: newRetries(5 * time.Second),
 		checker: scripted(func(string) health.Result { return answer }),
 	}
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(s.check)}

@@ -179,7 +179,7 @@ func openKiosk(t *testing.T, about map[string]string, look func(kustomization st
 	k.namespace = namespace.Name
 	class, now := v1alpha1.HealthCheckClassKustomization, time.Now() // the clock stands still
 	k.Reconciler = &Reconciler{
-		Client: testClient, Now: func() time.Time { return now }, watches: unwatched{}, retries: newRetries(time.Minute),
+		Client: testClient, Now: func() time.Time { return now }, watches: &kindWatches{}, retries: newRetries(time.Minute),
 		checker: scripted(func(kustomization string) health.Result {
 			k.note(&k.looks, kustomization)
 			return look(kustomization)

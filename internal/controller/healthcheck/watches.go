@@ -26,7 +26,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/fieldindex"
 	"github.com/fluxrollouts/rollout-controller/internal/fair"
-	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -57,7 +56,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return fmt.Errorf("create a client for metadata: %w", err)
 	}
 	inventories := &inventorySource{reconciler: r}
-	watches := &changes.Watches{Client: objects, Changed: inventories.changed, Lost: inventories.lost, Now: r.Now}
+	watches := &kindWatches{client: objects, changed: inventories.changed, lost: inventories.lost, now: r.Now}
 	inventories.watches = watches
 	r.checker = &kustomization.Checker{
 		Objects: r.Objects, Mapper: mgr.GetRESTMapper(), Now: r.Now, NoCrossNamespaceRefs: r.NoCrossNamespaceRefs,
@@ -209,7 +208,7 @@ func (r *Reconciler) enqueue(ctx context.Context, subject kustomization.Subject,
 // inventorySource puts checks into the queue when objects of their inventories change.
 type inventorySource struct {
 	reconciler *Reconciler
-	watches    *changes.Watches
+	watches    *kindWatches
 	queue      queue
 }
 
@@ -217,7 +216,7 @@ type inventorySource struct {
 // workers start.
 func (s *inventorySource) Start(ctx context.Context, queue queue) error {
 	s.queue = queue
-	s.watches.Start(ctx)
+	s.watches.start(ctx)
 	return nil
 }
 

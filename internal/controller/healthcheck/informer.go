@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package changes
+package healthcheck
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // informer returns an informer for part of a kind, in all namespaces.
-func (w *Watches) informer(ctx context.Context, of part, k *kind) cache.SharedIndexInformer {
+func (w *kindWatches) informer(ctx context.Context, of part, k *kind) cache.SharedIndexInformer {
 	informer := cache.NewSharedIndexInformer(w.listWatch(of), &metav1.PartialObjectMetadata{}, 0, nil)
 	// The setters fail only for an informer that has been started.
 	_ = informer.SetTransform(of.trimmed)
@@ -36,8 +36,8 @@ func (w *Watches) informer(ctx context.Context, of part, k *kind) cache.SharedIn
 
 // listWatch requests only objects that have Flux's label: the Pods of a Deployment do not
 // have it, and would be the largest part.
-func (w *Watches) listWatch(of part) cache.ListerWatcher {
-	objects := w.Client.Resource(of.GroupVersionResource)
+func (w *kindWatches) listWatch(of part) cache.ListerWatcher {
+	objects := w.client.Resource(of.GroupVersionResource)
 	name, _ := kustomization.OwnerLabels(of.by)
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -48,7 +48,7 @@ func (w *Watches) listWatch(of part) cache.ListerWatcher {
 			o.LabelSelector = name
 			return objects.Watch(ctx, o)
 		},
-	}, w.Client)
+	}, w.client)
 }
 
 // isRefusal reports whether it is of no use to ask again now: the kind may not be listed
@@ -70,19 +70,19 @@ func (of part) trimmed(object any) (any, error) {
 	}}, nil
 }
 
-func (w *Watches) handler(ctx context.Context, by string) cache.ResourceEventHandler {
+func (w *kindWatches) handler(ctx context.Context, by string) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) { w.changed(ctx, by, object) },
+		AddFunc: func(object any) { w.report(ctx, by, object) },
 		UpdateFunc: func(before, after any) {
 			if isNews(before, after) {
-				w.changed(ctx, by, after)
+				w.report(ctx, by, after)
 			}
 		},
 		DeleteFunc: func(object any) {
 			if last, ok := object.(cache.DeletedFinalStateUnknown); ok {
 				object = last.Obj
 			}
-			w.changed(ctx, by, object)
+			w.report(ctx, by, object)
 		},
 	}
 }
@@ -95,10 +95,10 @@ func isNews(before, after any) bool {
 	return !ok || !okAfter || a.ResourceVersion != b.ResourceVersion
 }
 
-func (w *Watches) changed(ctx context.Context, by string, object any) {
+func (w *kindWatches) report(ctx context.Context, by string, object any) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 		name, namespace := kustomization.OwnerLabels(by)
-		w.Changed(ctx, kustomization.Subject{
+		w.changed(ctx, kustomization.Subject{
 			Kind: by, NamespacedName: types.NamespacedName{Namespace: o.Labels[namespace], Name: o.Labels[name]},
 		})
 	}

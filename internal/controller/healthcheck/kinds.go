@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package changes reports when an object of an inventory changes. It watches the metadata
-// of a kind as long as the kind has users.
-package changes
+package healthcheck
 
 import (
 	"context"
@@ -22,18 +20,17 @@ import (
 // refusedFor is how long a kind is not watched again after its watch was refused.
 const refusedFor = 10 * time.Minute
 
-// Watches watches kinds on behalf of users. A kind that may not be watched, or is no
-// longer served, affects neither other kinds nor any caller.
-type Watches struct {
-	// Client lists and watches.
-	Client metadata.Interface
-	// Changed is called with what applied the object that has changed. It is called from
+// kindWatches watch kinds of the objects in inventories on behalf of checks, the users, as
+// long as a kind has one. A kind that may not be watched, or is no longer served, affects
+// neither other kinds nor any caller.
+type kindWatches struct {
+	client metadata.Interface // lists and watches
+	// changed is called with what applied the object that has changed. It is called from
 	// the watch of a kind and must not block.
-	Changed func(ctx context.Context, by kustomization.Subject)
-	// Lost is called with the users of a kind whose watch was refused.
-	Lost func(users []types.NamespacedName)
-	// Now is the clock.
-	Now func() time.Time
+	changed func(ctx context.Context, by kustomization.Subject)
+	// lost is called with the users of a kind whose watch was refused.
+	lost func(users []types.NamespacedName)
+	now  func() time.Time
 
 	mu      sync.Mutex
 	ctx     context.Context // the life of the watches, which contexts of callers must not end
@@ -55,8 +52,8 @@ type kind struct {
 	retryAt  time.Time
 }
 
-// Start allows watches to begin, until ctx ends. It does not block.
-func (w *Watches) Start(ctx context.Context) {
+// start allows watches to begin, until ctx ends. It does not block.
+func (w *kindWatches) start(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ctx = ctx
@@ -65,13 +62,10 @@ func (w *Watches) Start(ctx context.Context) {
 	}
 }
 
-// Wait blocks until every watch has ended, after the context of Start has ended.
-func (w *Watches) Wait() { w.running.Wait() }
-
-// Use sets the kinds that a user depends on from now on, as far as a Subject of the kind by
-// has applied them, and reports whether changes to all of them are reported. It never waits: a new kind counts as not watched yet. Once it
-// is watched, its objects are reported as if they had changed.
-func (w *Watches) Use(user types.NamespacedName, by string, resources []schema.GroupVersionResource) bool {
+// use sets the kinds that a user depends on from now on, as far as a Subject of the kind by
+// has applied them, and reports whether changes to all of them are reported. It never waits:
+// a new kind counts as not watched yet. Once it is watched, its objects are reported as if they had changed.
+func (w *kindWatches) use(user types.NamespacedName, by string, resources []schema.GroupVersionResource) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	parts := make([]part, 0, len(resources))
@@ -89,15 +83,15 @@ func (w *Watches) Use(user types.NamespacedName, by string, resources []schema.G
 	return all
 }
 
-// Drop records that a user depends on no kind any more.
-func (w *Watches) Drop(user types.NamespacedName) {
+// drop records that a user depends on no kind any more.
+func (w *kindWatches) drop(user types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.dropLocked(user, nil)
 }
 
 // dropLocked ends the watches that have no user any more.
-func (w *Watches) dropLocked(user types.NamespacedName, but []part) {
+func (w *kindWatches) dropLocked(user types.NamespacedName, but []part) {
 	for of, k := range w.kinds {
 		if slices.Contains(but, of) {
 			continue
@@ -109,7 +103,7 @@ func (w *Watches) dropLocked(user types.NamespacedName, but []part) {
 	}
 }
 
-func (w *Watches) kindLocked(of part) *kind {
+func (w *kindWatches) kindLocked(of part) *kind {
 	k := w.kinds[of]
 	if k == nil {
 		k = &kind{users: sets.New[types.NamespacedName]()}
@@ -121,8 +115,8 @@ func (w *Watches) kindLocked(of part) *kind {
 	return k
 }
 
-func (w *Watches) startLocked(of part, k *kind) {
-	if w.ctx == nil || w.ctx.Err() != nil || k.informer != nil || w.Now().Before(k.retryAt) {
+func (w *kindWatches) startLocked(of part, k *kind) {
+	if w.ctx == nil || w.ctx.Err() != nil || k.informer != nil || w.now().Before(k.retryAt) {
 		return
 	}
 	ctx, stop := context.WithCancel(w.ctx)
@@ -133,16 +127,16 @@ func (w *Watches) startLocked(of part, k *kind) {
 
 // refused ends the watch of a kind. Its users have to be notified, because they rely on
 // events of changes.
-func (w *Watches) refused(of part, k *kind) {
+func (w *kindWatches) refused(of part, k *kind) {
 	w.mu.Lock()
 	k.end()
-	k.retryAt = w.Now().Add(refusedFor)
+	k.retryAt = w.now().Add(refusedFor)
 	var users []types.NamespacedName
 	if w.kinds[of] == k {
 		users = k.users.UnsortedList()
 	}
 	w.mu.Unlock()
-	w.Lost(users)
+	w.lost(users)
 }
 
 func (k *kind) end() {

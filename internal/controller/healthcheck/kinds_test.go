@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package changes_test
+package healthcheck
 
 import (
 	"context"
@@ -19,12 +19,8 @@ import (
 	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/fluxrollouts/rollout-controller/internal/health/changes"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
-	_ "github.com/fluxrollouts/rollout-controller/test/fixture" // sets the timeouts of Gomega
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	deployments = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -36,7 +32,7 @@ var (
 
 // cluster is a fake API server and what the watches have reported.
 type cluster struct {
-	*changes.Watches
+	*kindWatches
 	api *metadatafake.FakeMetadataClient
 
 	mu      sync.Mutex
@@ -52,17 +48,17 @@ func start(t *testing.T, objects ...runtime.Object) *cluster {
 	scheme := metadatafake.NewTestScheme()
 	NewWithT(t).Expect(metav1.AddMetaToScheme(scheme)).To(Succeed())
 	c := &cluster{api: metadatafake.NewSimpleMetadataClient(scheme, objects...), now: time.Unix(0, 0)}
-	c.Watches = &changes.Watches{
-		Client:  c.api,
-		Changed: func(_ context.Context, by kustomization.Subject) { note(c, &c.changed, by) },
-		Lost:    func(users []types.NamespacedName) { note(c, &c.lost, users...) },
-		Now:     func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
+	c.kindWatches = &kindWatches{
+		client:  c.api,
+		changed: func(_ context.Context, by kustomization.Subject) { note(c, &c.changed, by) },
+		lost:    func(users []types.NamespacedName) { note(c, &c.lost, users...) },
+		now:     func() time.Time { c.mu.Lock(); defer c.mu.Unlock(); return c.now },
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	c.Start(ctx)
+	c.start(ctx)
 	t.Cleanup(func() {
 		cancel()
-		c.Wait()
+		c.running.Wait()
 		goleak.VerifyNone(t, before)
 	})
 	return c
@@ -113,17 +109,17 @@ func object(name, version string) *metav1.PartialObjectMetadata {
 func TestKindIsWatchedFromWhenItIsFirstUsed(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t, object("web", "1"))
-	g.Expect(c.Use(user, "Kustomization", nil)).To(BeTrue(), "nothing to watch is watched")
-	c.Use(user, "Kustomization", []schema.GroupVersionResource{deployments})
+	g.Expect(c.use(user, "Kustomization", nil)).To(BeTrue(), "nothing to watch is watched")
+	c.use(user, "Kustomization", []schema.GroupVersionResource{deployments})
 	g.Eventually(noted(c, &c.changed)).Should(Equal([]kustomization.Subject{web}))
-	g.Eventually(func() bool { return c.Use(user, "Kustomization", []schema.GroupVersionResource{deployments}) }).Should(BeTrue())
+	g.Eventually(func() bool { return c.use(user, "Kustomization", []schema.GroupVersionResource{deployments}) }).Should(BeTrue())
 	g.Expect(c.lists(deployments)).To(Equal(1))
 }
 
 func TestEveryChangeOfAnObjectIsReported(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t)
-	use := func() bool { return c.Use(user, "Kustomization", []schema.GroupVersionResource{deployments}) }
+	use := func() bool { return c.use(user, "Kustomization", []schema.GroupVersionResource{deployments}) }
 	g.Eventually(use).Should(BeTrue())
 	tracker := c.api.Tracker()
 	g.Eventually(func() int { return countWatches(c) }).Should(Equal(1))
@@ -158,17 +154,17 @@ func TestKindThatMayNotBeWatchedIsLeftAlone(t *testing.T) {
 			c := start(t)
 			c.refuse(widgets, err)
 			both := []schema.GroupVersionResource{deployments, widgets}
-			c.Use(user, "Kustomization", both)
+			c.use(user, "Kustomization", both)
 			g.Eventually(noted(c, &c.lost)).Should(Equal([]types.NamespacedName{user}))
-			g.Eventually(func() bool { return c.Use(other, "Kustomization", []schema.GroupVersionResource{deployments}) }).
+			g.Eventually(func() bool { return c.use(other, "Kustomization", []schema.GroupVersionResource{deployments}) }).
 				Should(BeTrue(), "other kinds are watched")
-			g.Consistently(func() bool { return c.Use(user, "Kustomization", both) }, "200ms").Should(BeFalse())
+			g.Consistently(func() bool { return c.use(user, "Kustomization", both) }, "200ms").Should(BeFalse())
 			g.Expect(c.lists(widgets)).To(Equal(1), "nobody asks again in a hurry")
 
 			c.mu.Lock()
 			c.now = c.now.Add(time.Hour)
 			c.mu.Unlock()
-			c.Use(user, "Kustomization", both)
+			c.use(user, "Kustomization", both)
 			g.Eventually(func() int { return c.lists(widgets) }).Should(Equal(2), "but in time")
 		})
 	}
@@ -178,13 +174,13 @@ func TestKindThatNobodyUsesIsNotWatched(t *testing.T) {
 	g := NewWithT(t)
 	c := start(t)
 	some := []schema.GroupVersionResource{deployments}
-	c.Use(other, "Kustomization", some)
-	g.Eventually(func() bool { return c.Use(user, "Kustomization", some) }).Should(BeTrue())
-	c.Drop(user)
-	g.Expect(c.Use(other, "Kustomization", some)).To(BeTrue(), "somebody else still uses it")
-	c.Use(other, "Kustomization", nil)
+	c.use(other, "Kustomization", some)
+	g.Eventually(func() bool { return c.use(user, "Kustomization", some) }).Should(BeTrue())
+	c.drop(user)
+	g.Expect(c.use(other, "Kustomization", some)).To(BeTrue(), "somebody else still uses it")
+	c.use(other, "Kustomization", nil)
 	listed := c.lists(deployments)
-	c.Use(user, "Kustomization", some)
+	c.use(user, "Kustomization", some)
 	g.Eventually(func() int { return c.lists(deployments) }).Should(Equal(listed+1), "it starts anew")
 }
 
@@ -196,11 +192,11 @@ func TestObjectsOfHelmReleasesAreWatchedForThemselves(t *testing.T) {
 	installed := object("web", "1")
 	installed.Labels = byHelm.Labels()
 	c, some := start(t, installed), []schema.GroupVersionResource{deployments}
-	g.Eventually(func() bool { return c.Use(user, "Kustomization", some) }).Should(BeTrue())
+	g.Eventually(func() bool { return c.use(user, "Kustomization", some) }).Should(BeTrue())
 	g.Expect(c.lists(deployments)).To(Equal(1))
-	g.Eventually(func() bool { return c.Use(user, "HelmRelease", some) }).Should(BeTrue())
+	g.Eventually(func() bool { return c.use(user, "HelmRelease", some) }).Should(BeTrue())
 	g.Eventually(noted(c, &c.changed)).Should(ContainElement(byHelm))
 	g.Expect(c.lists(deployments)).To(Equal(2))
-	c.Use(other, "Kustomization", some)
+	c.use(other, "Kustomization", some)
 	g.Eventually(func() int { return c.lists(deployments) }).Should(Equal(3), "the first use has ended")
 }
