@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
@@ -62,7 +62,7 @@ func TestEveryAnswerNamesTheMomentAtWhichAScheduleOpens(t *testing.T) {
 	olga := s.CommandLine(s.Namespace+":olga", masters)
 
 	opens := time.Now().UTC().Add(soon + time.Minute).Truncate(time.Minute)
-	until, err := freeze.New("the night", time.Now(), opens, time.UTC)
+	until, err := request.NewFreeze("the night", time.Now(), opens, time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,8 @@
 
 // Package request has what users ask of a Rollout: each request is a change of the Rollout,
 // of one of its gates, or of a quarantine. The effect of a request is predicted by deciding with the
-// changed objects, and the change that was predicted is the one that is sent.
+// changed objects, and the change that was predicted is the one that is sent. A freeze is no
+// change but an object of its own (freeze.go).
 //
 // It is pure: it reads nothing and sends nothing.
 package request

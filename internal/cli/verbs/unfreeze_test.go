@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -26,7 +26,7 @@ type frozen struct {
 
 func newFrozen(t *testing.T) frozen {
 	t.Helper()
-	f, err := freeze.New("INC-4711", noon.Add(-time.Hour), noon.Add(time.Hour), time.UTC)
+	f, err := request.NewFreeze("INC-4711", noon.Add(-time.Hour), noon.Add(time.Hour), time.UTC)
 	if err != nil {
 		t.Fatal(err)
 	}

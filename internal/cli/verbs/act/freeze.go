@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -84,19 +84,19 @@ func (f *freezing) run(ctx context.Context, names []string) error {
 }
 
 // asked returns the freeze that the flags ask for, or says what is wrong with them.
-func (f *freezing) asked(names []string) (freeze.Freeze, error) {
+func (f *freezing) asked(names []string) (request.Freeze, error) {
 	now := f.Now()
 	if err := f.check(names); err != nil {
-		return freeze.Freeze{}, err
+		return request.Freeze{}, err
 	}
 	var until time.Time
 	if f.until != "" {
 		var err error
 		if until, err = program.TimeOf(f.until, now, f.Zone); err != nil {
-			return freeze.Freeze{}, err
+			return request.Freeze{}, err
 		}
 	}
-	return freeze.New(f.why, now, until, f.Zone)
+	return request.NewFreeze(f.why, now, until, f.Zone)
 }
 
 func (f *freezing) check(names []string) error {
@@ -120,7 +120,7 @@ func (f *freezing) check(names []string) error {
 }
 
 // one freezes one Rollout.
-func (f *freezing) one(ctx context.Context, open program.Cluster, asked freeze.Freeze, key client.ObjectKey) error {
+func (f *freezing) one(ctx context.Context, open program.Cluster, asked request.Freeze, key client.ObjectKey) error {
 	rollout := &v1alpha1.Rollout{}
 	if err := open.Client.Get(ctx, key, rollout); apierrors.IsNotFound(err) {
 		return f.NoSuchRollout(key.Namespace, key.Name)
@@ -143,7 +143,7 @@ func (f *freezing) one(ctx context.Context, open program.Cluster, asked freeze.F
 }
 
 // many freezes the Rollouts that a selector selects, now and later.
-func (f *freezing) many(ctx context.Context, open program.Cluster, asked freeze.Freeze, namespace string, selector *metav1.LabelSelector) error {
+func (f *freezing) many(ctx context.Context, open program.Cluster, asked request.Freeze, namespace string, selector *metav1.LabelSelector) error {
 	where := "of namespace " + namespace
 	var object client.Object = asked.Schedule(namespace, selector)
 	if f.everywhere {
@@ -207,7 +207,7 @@ func (f *freezing) createNumbered(ctx context.Context, open program.Cluster, obj
 }
 
 // report says what is frozen.
-func (f *freezing) report(asked freeze.Freeze, object client.Object, what string) {
+func (f *freezing) report(asked request.Freeze, object client.Object, what string) {
 	sign, until := show.Well, "it is unfrozen"
 	if f.dryRun != "" {
 		sign = show.Do

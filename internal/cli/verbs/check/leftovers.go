@@ -10,9 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
 )
 
@@ -38,7 +38,7 @@ func freezeIn(content map[string]any) client.Object {
 	into, ok := map[string]client.Object{
 		"RolloutGate": &v1alpha1.RolloutGate{}, "RolloutSchedule": &v1alpha1.RolloutSchedule{}, "ClusterRolloutSchedule": &v1alpha1.ClusterRolloutSchedule{},
 	}[generic.GetKind()]
-	if !ok || generic.GetLabels()[v1alpha1.ManagedByLabel] != freeze.Manager {
+	if !ok || generic.GetLabels()[v1alpha1.ManagedByLabel] != request.FreezeManager {
 		return nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, into); err != nil {

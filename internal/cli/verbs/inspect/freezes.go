@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/freeze"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 )
@@ -33,7 +33,7 @@ func FreezeLists() []client.ObjectList {
 func FreezesOf(ctx context.Context, from client.Reader, namespace string, lists ...client.ObjectList) ([]client.Object, error) {
 	var all []client.Object
 	for _, list := range lists {
-		if err := from.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.ManagedByLabel: freeze.Manager}); err != nil {
+		if err := from.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.ManagedByLabel: request.FreezeManager}); err != nil {
 			return nil, fmt.Errorf("list freezes: %w", err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error {
