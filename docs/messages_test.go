@@ -38,7 +38,6 @@ var quietPackages = map[string]string{
 	"internal/jsonlist":           "the log has it, with what was to be read",
 	"internal/cache/fieldindex":   "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":              logs + "the controller stopped",
-	"internal/health/changes":     logs + "a kind cannot be watched; its objects are looked at in intervals",
 	"internal/report":             "its texts are the end of messages that are on the page",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
 	"internal/health/pool":        logs + "the controller stopped",
