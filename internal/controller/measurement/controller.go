@@ -22,6 +22,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class"
 	"github.com/fluxrollouts/rollout-controller/internal/health/pool"
@@ -52,7 +53,8 @@ type Reconciler struct {
 
 	writes expectations.Versions
 	states states
-	wake   func(check types.NamespacedName) // puts the check into the queue
+	woken  background.Waker
+	wake   func(check types.NamespacedName) // reconciles a check that was measured
 }
 
 // Reconcile records the last measurement of one HealthCheck, and plans the next one.

@@ -9,8 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,6 +34,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 	if err := mgr.Add(r.Pool); err != nil {
 		return fmt.Errorf("add the measurements: %w", err)
 	}
+	r.wake = r.woken.Wake
 	measured := predicate.NewPredicateFuncs(func(o client.Object) bool {
 		return o.(*v1alpha1.HealthCheck).IsMeasured() || r.states.has(client.ObjectKeyFromObject(o))
 	})
@@ -49,7 +48,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		For(&v1alpha1.HealthCheck{}, builder.WithPredicates(r.Shard.Predicate(), measured)).
 		Watches(&v1alpha1.Rollout{}, on(r.checksOf), builder.WithPredicates(predicate.Or(promotionChanged(), selectionChanged()))).
 		WatchesMetadata(&corev1.Namespace{}, on(r.checksOfNamespace), builder.WithPredicates(predicate.LabelChangedPredicate{})).
-		WatchesRawSource(r.results()).
+		WatchesRawSource(r.woken.Source()).
 		WithEventFilter(r.writes.ForgetGone()).
 		WithOptions(options).
 		Complete(r.Durations.Of("HealthCheck", r, r.Shard.Handles, func() client.Object { return &v1alpha1.HealthCheck{} }))
@@ -127,12 +126,4 @@ func requestsFor(checks *v1alpha1.HealthCheckList) []reconcile.Request {
 		}
 	}
 	return requests
-}
-
-// results returns a source that wakes a HealthCheck when it was measured.
-func (r *Reconciler) results() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		r.wake = func(check types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: check}) }
-		return nil
-	})
 }

@@ -8,7 +8,6 @@
 //
 //	controller.go     one pass over a Rollout, step by step
 //	watches.go        the events that trigger a pass, and the Rollouts that they concern
-//	wakeups.go        how a failed pass is repeated in time
 //	late_watches.go   watches of kinds that not every cluster serves
 //	helmreleases.go   the one that begins once HelmReleases are served
 //	consumers.go      the watch of what consumes an OCIRepository from other namespaces
@@ -52,6 +51,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
@@ -118,8 +118,10 @@ type Reconciler struct {
 	memory      memory
 	marks       markCounts
 	targetLooks targetLooks
-	wakeups     wakeups
 	late        lateWatches
+	// wakeups reconcile Rollouts in time although their pass has failed: controller-runtime
+	// tries again only after the back-off of the error, which may end later than a bake.
+	wakeups background.Waker
 	// started looks at the objects of Kustomizations that did not become healthy.
 	started gather.Started
 }
@@ -239,7 +241,9 @@ func (r *Reconciler) comeBack(pass *announce.Pass, recorded *v1alpha1.Rollout, s
 	at := earliest(m.nextConflict(recorded.Current(), s.Found), m.reported.next(s.Now))
 	next := requeue(s.Now, earliest(d.RecheckAt, at), r.Now(), more)
 	if err = errors.Join(err, s.Err); err != nil {
-		r.wakeups.wake(ctrl.Request{NamespacedName: key}, next.RequeueAfter)
+		if next.RequeueAfter > 0 {
+			r.wakeups.WakeAfter(key, next.RequeueAfter)
+		}
 		return ctrl.Result{}, err
 	}
 	return next, nil

@@ -33,7 +33,7 @@ func TestErrorDoesNotPutOffTheEndOfABake(t *testing.T) {
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
 	asked := pauses{asked: map[string]time.Duration{}}
-	s.Expect(s.reconciler.wakeups.source().Start(s.Ctx, asked)).To(Succeed())
+	s.Expect(s.reconciler.wakeups.Source().Start(s.Ctx, asked)).To(Succeed())
 	s.Wire.Fail = func(int, string, client.Object) fixture.Fault {
 		return fixture.Fault{Err: apierrors.NewBadRequest("admission webhook says no")}
 	}

@@ -62,7 +62,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 			&handler.EnqueueRequestForObject{}, shard.OnlyDeleted()))
 	}
 	built, err := build.
-		WatchesRawSource(r.wakeups.source()).
+		WatchesRawSource(r.wakeups.Source()).
 		Named("rollout").
 		For(&v1alpha1.Rollout{}).
 		Watches(&imagev1.ImagePolicy{}, on(c.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).

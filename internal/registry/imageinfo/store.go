@@ -22,21 +22,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/fluxrollouts/rollout-controller/internal/fair"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 )
 
 const (
-	// workers is how many images are fetched at a time, and how many ImageRepositories
-	// are listed at a time.
-	workers = 4
 	// mostAnswers is how many answers are stored: those that were used last.
 	mostAnswers = 10_000
 	// mostLookups is how many images may be requested before others must wait. Above it,
@@ -64,7 +59,8 @@ type Read func(context.Context, registry.Image) (releases.Metadata, error)
 type Store struct {
 	read  Read
 	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[registry.Image]
+	queue background.Queue[registry.Image]
+	woken background.Waker
 
 	mu      sync.Mutex
 	answers *lru.Cache
@@ -117,28 +113,21 @@ func New(read Read, list List, log logr.Logger) *Store {
 	return newStore(read, list, log, clock.RealClock{})
 }
 
-// newQueue returns a queue in which namespaces take turns: a registry that does not
-// answer blocks a worker for seconds, and this must not delay the images of other
-// namespaces.
-func newQueue[T comparable](clock clock.WithTicker, namespace func(T) string) workqueue.TypedRateLimitingInterface[T] {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[T](firstRetry, lastRetry)
-	return fair.NewQueueOf(namespace, workers, limiter, workqueue.TypedRateLimitingQueueConfig[T]{Clock: clock})
-}
-
 func newStore(read Read, list List, log logr.Logger, clock clock.WithTicker) *Store {
-	return &Store{
+	s := &Store{
 		read:         read,
 		log:          log,
-		queue:        newQueue(clock, func(image registry.Image) string { return image.Repository.Namespace }),
+		queue:        background.NewQueue(func(image registry.Image) string { return image.Repository.Namespace }, firstRetry, lastRetry, clock),
 		answers:      lru.New(mostAnswers),
 		lookups:      map[registry.Image]*lookup{},
 		waiters:      map[types.NamespacedName]*waiter{},
 		rejected:     map[types.NamespacedName]string{},
 		repositories: map[types.NamespacedName]*repository{},
 		ofNamespace:  map[string]int{},
-		wake:         func(types.NamespacedName) {},
-		tags:         newTagLists(list, log, clock),
 	}
+	s.wake = s.woken.Wake
+	s.tags = newTagLists(list, log, clock, s.wake)
+	return s
 }
 
 // Ask returns what is known of the images, and queues the others to be fetched for the
@@ -190,16 +179,7 @@ func (s *Store) Tags(rollout types.NamespacedName, access string, scan Scan) Lis
 }
 
 // Source returns a source that wakes the Rollouts for which answers have arrived.
-func (s *Store) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		wake := func(rollout types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: rollout}) }
-		s.tags.wakeBy(wake)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.wake = wake
-		return nil
-	})
-}
+func (s *Store) Source() source.Source { return s.woken.Source() }
 
 // NeedLeaderElection returns true: only a reconciler calls Ask.
 func (s *Store) NeedLeaderElection() bool { return true }
@@ -207,28 +187,10 @@ func (s *Store) NeedLeaderElection() bool { return true }
 // Start fetches until ctx ends. It returns when the last request has ended.
 func (s *Store) Start(ctx context.Context) error {
 	var running sync.WaitGroup
-	running.Go(func() { serve(ctx, s.queue, s.fetch) })
-	running.Go(func() { serve(ctx, s.tags.queue, s.tags.fetch) })
+	running.Go(func() { background.Serve(ctx, s.queue, s.fetch) })
+	running.Go(func() { background.Serve(ctx, s.tags.queue, s.tags.fetch) })
 	running.Wait()
 	return nil
-}
-
-// serve runs workers that process the queue until ctx ends.
-func serve[T comparable](ctx context.Context, queue workqueue.TypedRateLimitingInterface[T], do func(context.Context, T)) {
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for item, end := queue.Get(); !end; item, end = queue.Get() {
-				if ctx.Err() == nil {
-					do(ctx, item)
-				}
-				queue.Done(item)
-			}
-		})
-	}
-	<-ctx.Done()
-	queue.ShutDown()
-	running.Wait()
 }
 
 func (s *Store) fetch(ctx context.Context, image registry.Image) {

@@ -62,7 +62,7 @@ func openOffice(t *testing.T) *office {
 		defer o.mu.Unlock()
 		o.woken = append(o.woken, rollout)
 	}
-	o.tags.wakeBy(o.wake)
+	o.tags.wake = o.wake
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- o.Start(ctx) }()

@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -68,7 +68,7 @@ type Listing struct {
 type tagLists struct {
 	list  List
 	log   logr.Logger
-	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	queue background.Queue[types.NamespacedName]
 
 	mu       sync.Mutex
 	listings map[types.NamespacedName]*listing
@@ -87,20 +87,14 @@ type listing struct {
 	tags    registry.Tags
 }
 
-func newTagLists(list List, log logr.Logger, clock clock.WithTicker) *tagLists {
+func newTagLists(list List, log logr.Logger, clock clock.WithTicker, wake func(types.NamespacedName)) *tagLists {
+	namespace := func(repository types.NamespacedName) string { return repository.Namespace }
 	return &tagLists{
-		list: list, log: log, queue: newQueue(clock, func(repository types.NamespacedName) string { return repository.Namespace }),
+		list: list, log: log, wake: wake, queue: background.NewQueue(namespace, firstRetry, lastRetry, clock),
 		listings: map[types.NamespacedName]*listing{},
 		asked:    map[types.NamespacedName]types.NamespacedName{},
 		memory:   map[string]int{},
-		wake:     func(types.NamespacedName) {},
 	}
-}
-
-func (t *tagLists) wakeBy(wake func(types.NamespacedName)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.wake = wake
 }
 
 // ask returns the known tags, and queues a listing if there was none since the scan.

@@ -28,14 +28,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/fair"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
@@ -94,13 +92,14 @@ func NewPlace(reader client.Reader) Place {
 // Store stores what was read of upstreams, and reads what is asked for. Add it to the
 // manager, and add its sources to the controllers of Environments and Rollouts.
 type Store struct {
-	environments client.Reader
-	pull         Pull
-	keys         Keys
-	place        Place
-	log          logr.Logger
-	clock        clock.WithTicker
-	queue        workqueue.TypedRateLimitingInterface[Upstream]
+	environments               client.Reader
+	pull                       Pull
+	keys                       Keys
+	place                      Place
+	log                        logr.Logger
+	clock                      clock.WithTicker
+	queue                      background.Queue[Upstream]
+	ofEnvironments, ofRollouts background.Waker
 
 	mu        sync.Mutex
 	upstreams map[Upstream]*upstream
@@ -132,19 +131,18 @@ func New(environments client.Reader, pull Pull, keys Keys, place Place, log logr
 
 func newStore(environments client.Reader, pull Pull, keys Keys, place Place, log logr.Logger, clock clock.WithTicker) *Store {
 	namespace := func(u Upstream) string { return u.Environment.Namespace }
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[Upstream](firstRetry, lastRetry) // not used: see pace
-	return &Store{
+	s := &Store{
 		environments: environments, pull: pull, keys: keys, place: place, log: log, clock: clock,
-		queue:           fair.NewQueueOf(namespace, workers, limiter, workqueue.TypedRateLimitingQueueConfig[Upstream]{Clock: clock}),
-		upstreams:       map[Upstream]*upstream{},
-		asked:           map[types.NamespacedName][]Upstream{},
-		rejected:        map[caller]bool{},
-		ofEnvironment:   map[types.NamespacedName][]string{},
-		ofNamespace:     map[string]int{},
-		bytes:           map[string]int{},
-		wakeEnvironment: func(types.NamespacedName) {},
-		wakeRollout:     func(types.NamespacedName) {},
+		queue:         background.NewQueue(namespace, firstRetry, lastRetry, clock),
+		upstreams:     map[Upstream]*upstream{},
+		asked:         map[types.NamespacedName][]Upstream{},
+		rejected:      map[caller]bool{},
+		ofEnvironment: map[types.NamespacedName][]string{},
+		ofNamespace:   map[string]int{},
+		bytes:         map[string]int{},
 	}
+	s.wakeEnvironment, s.wakeRollout = s.ofEnvironments.Wake, s.ofRollouts.Wake
+	return s
 }
 
 // Last returns what the looks at an upstream have found so far. It returns false if none
@@ -221,20 +219,11 @@ func (s *Store) Forget(environment types.NamespacedName) {
 
 // Environments returns a source that wakes an Environment when the report or the problem
 // of one of its upstreams has changed, and after each look that Once asked for.
-func (s *Store) Environments() source.Source { return s.source(&s.wakeEnvironment) }
+func (s *Store) Environments() source.Source { return s.ofEnvironments.Source() }
 
 // Rollouts returns a source that wakes a Rollout after each look that it asked for with a
 // time, whatever was found.
-func (s *Store) Rollouts() source.Source { return s.source(&s.wakeRollout) }
-
-func (s *Store) source(wake *func(types.NamespacedName)) source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		*wake = func(object types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: object}) }
-		return nil
-	})
-}
+func (s *Store) Rollouts() source.Source { return s.ofRollouts.Source() }
 
 // NeedLeaderElection returns true: only reconcilers ask.
 func (s *Store) NeedLeaderElection() bool { return true }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -403,11 +404,11 @@ func TestHungRegistryHoldsNoOtherNamespace(t *testing.T) {
 	}
 	b.Ask(types.NamespacedName{Namespace: "other", Name: "web"}, all)
 	b.run()
-	b.Eventually(b.count).Should(Equal(workers / 2))
+	b.Eventually(b.count).Should(Equal(background.Workers / 2))
 	b.Ask(types.NamespacedName{Namespace: "other", Name: "web"}, all)
 	b.Ask(prod, waits)
 	b.Eventually(b.calls).Should(Equal([]string{"Environment prod"}))
-	b.Expect(b.count()).To(Equal(workers/2 + 1))
+	b.Expect(b.count()).To(Equal(background.Workers/2 + 1))
 	close(hung)
 	b.Eventually(b.count).Should(Equal(len(all)+1), "those that had to wait")
 }

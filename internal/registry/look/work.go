@@ -4,38 +4,20 @@ package look
 
 import (
 	"context"
-	"sync"
 	"time"
 
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-const (
-	// workers is how many looks are under way at a time. The namespaces share them, because
-	// a registry may not answer for seconds.
-	workers = 4
-	// longestReason is how many characters of the reason for a failed look are logged.
-	longestReason = 1024
-)
+// longestReason is how many characters of the reason for a failed look are logged.
+const longestReason = 1024
 
 // Start looks until ctx ends. It returns when the last look has ended.
 func (s *Store) Start(ctx context.Context) error {
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for u, end := s.queue.Get(); !end; u, end = s.queue.Get() {
-				if ctx.Err() == nil {
-					s.serve(ctx, u)
-				}
-				s.queue.Done(u)
-			}
-		})
-	}
-	<-ctx.Done()
-	s.queue.ShutDown()
-	running.Wait()
+	background.Serve(ctx, s.queue, s.serve)
 	return nil
 }
 

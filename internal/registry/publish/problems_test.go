@@ -24,6 +24,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -367,20 +368,20 @@ func TestRegistryThatHangsHoldsUpNoOtherNamespace(t *testing.T) {
 	})
 	slow.Handle("/", s.registry)
 	s.set(func() { s.handler = slow })
-	for i := range 2 * workers {
+	for i := range 2 * background.Workers {
 		e := s.add("slow", fmt.Sprint("web-", i))
 		e.Spec.Backend.Project = s.host() + "/slow"
 		e.says(deploying("1.0.0"))
 		s.pass(e)
 		hung = append(hung, e)
 	}
-	s.Eventually(s.attempts).Should(Equal(workers / 2))
+	s.Eventually(s.attempts).Should(Equal(background.Workers / 2))
 	for _, name := range []string{"web", "api"} {
 		e := s.add("shop", name)
 		e.says(deploying("1.0.0"))
 		s.published(e)
 	}
-	s.Expect(s.attempts()).To(Equal(workers/2 + 2))
+	s.Expect(s.attempts()).To(Equal(background.Workers/2 + 2))
 	s.set(func() { s.handler = nil })
 	close(hangs)
 	for _, e := range hung {

@@ -32,14 +32,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/fair"
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
@@ -96,7 +94,8 @@ type Publisher struct {
 	uid          *once
 	log          logr.Logger
 	clock        clock.WithTicker
-	queue        workqueue.TypedRateLimitingInterface[types.NamespacedName]
+	queue        background.Queue[types.NamespacedName]
+	woken        background.Waker
 
 	mu       sync.Mutex
 	subjects map[types.NamespacedName]*subject
@@ -115,15 +114,14 @@ func New(environments client.Reader, push Push, pull Pull, place PlaceOf, key Ke
 func newPublisher(
 	environments client.Reader, push Push, pull Pull, place PlaceOf, key Key, identity Identity, log logr.Logger, clock clock.WithTicker,
 ) *Publisher {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](firstRetry, lastRetry) // not used: see subject
-	return &Publisher{
+	p := &Publisher{
 		environments: environments, push: push, pull: pull, place: place, key: key,
 		cluster: identity.Cluster, replaces: identity.Replaces, uid: &once{read: identity.UID}, log: log, clock: clock,
-		queue: fair.NewQueueOf(func(key types.NamespacedName) string { return key.Namespace }, workers, limiter,
-			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Clock: clock}),
+		queue:    background.NewQueue(func(key types.NamespacedName) string { return key.Namespace }, firstRetry, lastRetry, clock),
 		subjects: map[types.NamespacedName]*subject{}, attempted: map[types.NamespacedName]bool{},
-		wake: func(types.NamespacedName) {},
 	}
+	p.wake = p.woken.Wake
+	return p
 }
 
 // Publish hands over what an Environment says now of its releases, instead of what it said
@@ -191,14 +189,7 @@ func (p *Publisher) Forget(environment types.NamespacedName) {
 
 // Source returns a source that wakes an Environment after an attempt whose end it does not
 // know yet.
-func (p *Publisher) Source() source.Source {
-	return source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.wake = func(environment types.NamespacedName) { queue.Add(reconcile.Request{NamespacedName: environment}) }
-		return nil
-	})
-}
+func (p *Publisher) Source() source.Source { return p.woken.Source() }
 
 // NeedLeaderElection returns true: only a reconciler calls Publish.
 func (p *Publisher) NeedLeaderElection() bool { return true }

@@ -4,34 +4,17 @@ package publish
 
 import (
 	"context"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fluxrollouts/rollout-controller/internal/background"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
-// workers is how many reports are stored at a time. The namespaces share them: the registry
-// of one may not answer.
-const workers = 4
-
 // Start stores reports until ctx ends. It returns when the last request has ended.
 func (p *Publisher) Start(ctx context.Context) error {
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for key, end := p.queue.Get(); !end; key, end = p.queue.Get() {
-				if ctx.Err() == nil {
-					p.serve(ctx, key)
-				}
-				p.queue.Done(key)
-			}
-		})
-	}
-	<-ctx.Done()
-	p.queue.ShutDown()
-	running.Wait()
+	background.Serve(ctx, p.queue, p.serve)
 	return nil
 }
 
