@@ -76,18 +76,7 @@ func (s *set) upstreams(e parsedEnvironment, u environmentsv1.Upstream) ([]parse
 }
 
 func checkEnvironmentRollout(r *report) {
-	for _, o := range r.byKind[environmentKind] {
-		where := at{o, []string{"spec", "rolloutRef", "name"}}
-		name := o.text(where.path...)
-		switch {
-		case !o.has("spec", "rolloutRef"): // the schema requires it
-		case name == "":
-			r.find(where, "spec.rolloutRef names no Rollout", "set spec.rolloutRef.name")
-		case r.missing(where, rolloutKind, o.namespace(), name):
-			r.find(where, fmt.Sprintf("the Environment is of Rollout %s, which does not exist%s", keyOf(o.namespace(), name), r.elsewhere(rolloutKind, o.namespace(), name)),
-				r.remedyFor(rolloutKind, o.namespace(), name))
-		}
-	}
+	r.checkField(environmentKind, "rolloutRef", rolloutKind, "the Environment is of %s, which does not exist%s")
 }
 
 // checkEnvironmentRef finds Rollouts that promote nothing by themselves: the Environment
@@ -96,12 +85,7 @@ func checkEnvironmentRef(r *report) {
 	for _, o := range r.byKind[rolloutKind] {
 		where := at{o, []string{"spec", "environmentRef", "name"}}
 		name := o.text(where.path...)
-		switch {
-		case name == "":
-		case r.missing(where, environmentKind, o.namespace(), name):
-			r.find(where, fmt.Sprintf("Environment %s does not exist%s, and without it nothing is promoted automatically",
-				keyOf(o.namespace(), name), r.elsewhere(environmentKind, o.namespace(), name)), r.remedyFor(environmentKind, o.namespace(), name))
-		default:
+		if name != "" && r.checkExists(where, environmentKind, name, "%s does not exist%s, and without it nothing is promoted automatically") {
 			r.checkEnvironmentOf(where, name)
 		}
 	}

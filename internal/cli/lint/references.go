@@ -38,19 +38,35 @@ func (r *report) remedyFor(kind schema.GroupKind, namespace, name string) string
 	return fmt.Sprintf("create it, or correct the name; if it is elsewhere, add --external %s/%s/%s", kind.Kind, namespace, name)
 }
 
-func checkImagePolicy(r *report) {
-	for _, o := range r.byKind[rolloutKind] {
-		where := at{o, []string{"spec", "releasesImagePolicy", "name"}}
-		name := o.text(where.path...)
-		switch {
-		case !o.has("spec", "releasesImagePolicy"): // the schema requires it
+// checkField finds where a field of a kind, which its schema requires, names no object, or
+// one that does not exist.
+func (r *report) checkField(of schema.GroupKind, field string, kind schema.GroupKind, absent string) {
+	for _, o := range r.byKind[of] {
+		where := at{o, []string{"spec", field, "name"}}
+		switch name := o.text(where.path...); {
+		case !o.has("spec", field):
 		case name == "":
-			r.find(where, "spec.releasesImagePolicy names no ImagePolicy", "set spec.releasesImagePolicy.name")
-		case r.missing(where, imagePolicyKind, o.namespace(), name):
-			r.find(where, fmt.Sprintf("ImagePolicy %s does not exist%s", keyOf(o.namespace(), name), r.elsewhere(imagePolicyKind, o.namespace(), name)),
-				r.remedyFor(imagePolicyKind, o.namespace(), name))
+			r.find(where, fmt.Sprintf("spec.%s names no %s", field, kind.Kind), fmt.Sprintf("set spec.%s.name", field))
+		default:
+			r.checkExists(where, kind, name, absent)
 		}
 	}
+}
+
+// checkExists reports whether an object exists in the namespace of another one that names
+// it, or that cannot be known. Otherwise the finding says so: absent has places for the
+// object, and for where else there is one of its name.
+func (r *report) checkExists(where at, kind schema.GroupKind, name, absent string) bool {
+	namespace := where.object.namespace()
+	if !r.missing(where, kind, namespace, name) {
+		return true
+	}
+	r.find(where, fmt.Sprintf(absent, kind.Kind+" "+keyOf(namespace, name), r.elsewhere(kind, namespace, name)), r.remedyFor(kind, namespace, name))
+	return false
+}
+
+func checkImagePolicy(r *report) {
+	r.checkField(rolloutKind, "releasesImagePolicy", imagePolicyKind, "%s does not exist%s")
 }
 
 // elsewhere says where there is an object of that name.
@@ -75,31 +91,14 @@ func checkAnnotations(r *report) {
 func (r *report) checkRolloutName(o *object, annotation string) {
 	where := annotationAt(o, annotation)
 	name := o.annotation(annotation)
-	switch {
-	case name == "":
+	if name == "" {
 		r.find(where, fmt.Sprintf("the annotation %s names no Rollout", annotation), "write the name of a Rollout in the same namespace")
-	case r.missing(where, rolloutKind, o.namespace(), name):
-		r.find(where, fmt.Sprintf("the annotation names Rollout %s, which does not exist%s", keyOf(o.namespace(), name), r.elsewhere(rolloutKind, o.namespace(), name)),
-			r.remedyFor(rolloutKind, o.namespace(), name))
+		return
 	}
+	r.checkExists(where, rolloutKind, name, "the annotation names %s, which does not exist%s")
 }
 
 func checkGatesAndDuplicates(r *report) {
-	r.checkGates()
+	r.checkField(gateKind, "rolloutRef", rolloutKind, "the gate is for %s, which does not exist%s")
 	r.checkDuplicates()
-}
-
-func (r *report) checkGates() {
-	for _, o := range r.byKind[gateKind] {
-		where := at{o, []string{"spec", "rolloutRef", "name"}}
-		name := o.text(where.path...)
-		switch {
-		case !o.has("spec", "rolloutRef"): // the schema requires it
-		case name == "":
-			r.find(where, "spec.rolloutRef names no Rollout", "set spec.rolloutRef.name")
-		case r.missing(where, rolloutKind, o.namespace(), name):
-			r.find(where, fmt.Sprintf("the gate is for Rollout %s, which does not exist%s", keyOf(o.namespace(), name), r.elsewhere(rolloutKind, o.namespace(), name)),
-				r.remedyFor(rolloutKind, o.namespace(), name))
-		}
-	}
 }
