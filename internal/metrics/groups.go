@@ -15,6 +15,7 @@ import (
 // those of an existing controller, except the label for the namespace. The series of a
 // group end with the group.
 type Groups struct {
+	collectors
 	passes   *prometheus.CounterVec
 	failures *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
@@ -25,7 +26,7 @@ type Groups struct {
 // NewGroups returns metrics without any group.
 func NewGroups() *Groups {
 	labels := []string{"namespace", "rollout_group"}
-	return &Groups{
+	g := &Groups{
 		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "rollout_operator_group_reconciles_total",
 			Help: "Passes over a rollout group.",
@@ -48,6 +49,8 @@ func NewGroups() *Groups {
 			Help: "1 while pods of a rollout group are outdated and may not be replaced, by the reason.",
 		}, append(labels, "reason")),
 	}
+	g.collectors = collectors{g.passes, g.failures, g.seconds, g.success, g.blocked}
+	return g
 }
 
 // Reconciled counts a pass over a group.
@@ -85,31 +88,10 @@ func (g *Groups) Forget(group types.NamespacedName) {
 	if g == nil {
 		return
 	}
-	g.passes.DeletePartialMatch(ofGroup(group))
-	g.failures.DeletePartialMatch(ofGroup(group))
-	g.seconds.DeletePartialMatch(ofGroup(group))
-	g.success.DeletePartialMatch(ofGroup(group))
-	g.blocked.DeletePartialMatch(ofGroup(group))
-}
-
-func ofGroup(group types.NamespacedName) prometheus.Labels {
-	return prometheus.Labels{"namespace": group.Namespace, "rollout_group": group.Name}
-}
-
-func (g *Groups) all() []prometheus.Collector {
-	return []prometheus.Collector{g.passes, g.failures, g.seconds, g.success, g.blocked}
-}
-
-// Describe implements [prometheus.Collector].
-func (g *Groups) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, c := range g.all() {
-		c.Describe(descriptions)
-	}
-}
-
-// Collect implements [prometheus.Collector].
-func (g *Groups) Collect(metrics chan<- prometheus.Metric) {
-	for _, c := range g.all() {
-		c.Collect(metrics)
-	}
+	its := prometheus.Labels{"namespace": group.Namespace, "rollout_group": group.Name}
+	g.passes.DeletePartialMatch(its)
+	g.failures.DeletePartialMatch(its)
+	g.seconds.DeletePartialMatch(its)
+	g.success.DeletePartialMatch(its)
+	g.blocked.DeletePartialMatch(its)
 }

@@ -36,6 +36,7 @@ type entry struct {
 
 // promotions counts promotions and records how long their parts took.
 type promotions struct {
+	collectors
 	started *prometheus.CounterVec
 	ended   *prometheus.CounterVec
 	deploy  *prometheus.HistogramVec
@@ -73,6 +74,7 @@ func newPromotions() promotions {
 				8*time.Hour, day, 2*day, 7*day),
 		}),
 	}
+	p.collectors = collectors{p.started, p.ended, p.deploy, p.bake, p.restore}
 	for _, trigger := range []string{automatic, manual, retry, adoption, tagMoved} {
 		p.started.WithLabelValues(trigger)
 	}
@@ -219,20 +221,19 @@ func (e entry) is(other *v1alpha1.DeploymentHistoryEntry) bool {
 	return e.id == ptr.Deref(other.ID, 0) && e.tag == other.Version.Tag && e.at.Equal(&other.Timestamp)
 }
 
-// Describe sends the descriptions of the metrics.
-func (p *promotions) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, c := range p.collectors() {
+// collectors are one collector.
+type collectors []prometheus.Collector
+
+// Describe implements [prometheus.Collector].
+func (all collectors) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, c := range all {
 		c.Describe(descriptions)
 	}
 }
 
-// Collect sends the metrics.
-func (p *promotions) Collect(metrics chan<- prometheus.Metric) {
-	for _, c := range p.collectors() {
+// Collect implements [prometheus.Collector].
+func (all collectors) Collect(metrics chan<- prometheus.Metric) {
+	for _, c := range all {
 		c.Collect(metrics)
 	}
-}
-
-func (p *promotions) collectors() []prometheus.Collector {
-	return []prometheus.Collector{p.started, p.ended, p.deploy, p.bake, p.restore}
 }
