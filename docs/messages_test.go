@@ -35,7 +35,6 @@ const commandLine = "internal/cli/"
 var quietPackages = map[string]string{
 	"internal/announce":           "the lines of the log are in docs/operations.md",
 	"internal/unreadable":         "what it says of an object stands in the event Unreadable, whose page has an example",
-	"internal/jsonlist":           "the log has it, with what was to be read",
 	"internal/cache/fieldindex":   "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":              logs + "the controller stopped",
 	"internal/report":             "its texts are the end of messages that are on the page",

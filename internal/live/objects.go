@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 const (
@@ -105,7 +105,7 @@ func (o *Objects) list(ctx context.Context, request *rest.Request, kind *meta.RE
 	defer func() { _ = body.Close() }()
 	turns := &turns{ctx: ctx, body: body, turn: o.turn}
 	defer turns.end()
-	metadata, err := jsonlist.Each(turns, func(object json.RawMessage) error {
+	metadata, err := unreadable.EachItem(turns, func(object json.RawMessage) error {
 		defer turns.end()
 		return do(object)
 	})

@@ -19,8 +19,6 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
-
-	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
 // longestCause is how many characters of a decoder's message are stored, because the
@@ -94,7 +92,7 @@ func (d decoder) apart(data []byte, kind schema.GroupVersionKind, because error)
 // each decodes the items of a list one by one, and transforms each before the next.
 func (d decoder) each(data io.Reader, list runtime.Object, transform toolscache.TransformFunc) error {
 	var items []runtime.Object
-	metadata, err := jsonlist.Each(data, func(item json.RawMessage) error {
+	metadata, err := EachItem(data, func(item json.RawMessage) error {
 		object, _, err := d.Decode(item, nil, nil)
 		if err == nil && transform != nil {
 			_, err = transform(object)

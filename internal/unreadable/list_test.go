@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package jsonlist_test
+package unreadable
 
 import (
 	"encoding/json"
@@ -12,8 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/fluxrollouts/rollout-controller/internal/jsonlist"
 )
 
 func TestItemsOfAListComeInTheirOrder(t *testing.T) {
@@ -23,7 +21,7 @@ func TestItemsOfAListComeInTheirOrder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var items []string
-			metadata, err := jsonlist.Each(strings.NewReader(list), func(item json.RawMessage) error {
+			metadata, err := EachItem(strings.NewReader(list), func(item json.RawMessage) error {
 				items = append(items, string(item))
 				return nil
 			})
@@ -43,7 +41,7 @@ func TestItemsOfAListComeInTheirOrder(t *testing.T) {
 // TestListMayHaveNoItems: the API server writes null for an empty list of metadata.
 func TestListMayHaveNoItems(t *testing.T) {
 	for _, items := range []string{"null", "[]"} {
-		metadata, err := jsonlist.Each(strings.NewReader(`{"items":`+items+`,"metadata":{"resourceVersion":"7"}}`), func(json.RawMessage) error {
+		metadata, err := EachItem(strings.NewReader(`{"items":`+items+`,"metadata":{"resourceVersion":"7"}}`), func(json.RawMessage) error {
 			t.Errorf("%s has an item", items)
 			return nil
 		})
@@ -60,7 +58,7 @@ func TestInvalidListIsAnError(t *testing.T) {
 		"metadata of another type": `{"metadata":[],"items":[]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := jsonlist.Each(strings.NewReader(list), func(json.RawMessage) error { return nil }); err == nil {
+			if _, err := EachItem(strings.NewReader(list), func(json.RawMessage) error { return nil }); err == nil {
 				t.Error("it is taken for a list")
 			}
 		})
@@ -69,7 +67,7 @@ func TestInvalidListIsAnError(t *testing.T) {
 
 func TestErrorEndsTheList(t *testing.T) {
 	enough, seen := errors.New("enough"), 0
-	_, err := jsonlist.Each(strings.NewReader(`{"items":[{},{},{}]}`), func(json.RawMessage) error {
+	_, err := EachItem(strings.NewReader(`{"items":[{},{},{}]}`), func(json.RawMessage) error {
 		seen++
 		return enough
 	})
@@ -89,7 +87,7 @@ func TestOneItemIsInMemory(t *testing.T) {
 	}
 	parts = append(parts, strings.NewReader(`]}`))
 	before, seen := inUse(), 0
-	_, err := jsonlist.Each(io.MultiReader(parts...), func(raw json.RawMessage) error {
+	_, err := EachItem(io.MultiReader(parts...), func(raw json.RawMessage) error {
 		if seen++; seen%50 != 0 {
 			return nil
 		}
@@ -111,7 +109,7 @@ func TestMemoryOfALargeItemIsNotKept(t *testing.T) {
 		strings.NewReader(`, {"a":[1,{}]},{"b":"]"}],"metadata":{"continue":"more"}}`))
 	var small []string
 	before, after := inUse(), uint64(0)
-	metadata, err := jsonlist.Each(list, func(item json.RawMessage) error {
+	metadata, err := EachItem(list, func(item json.RawMessage) error {
 		if len(item) < size {
 			small = append(small, string(item))
 			after = inUse()

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonlist splits lists of the Kubernetes API while they arrive. A list contains
-// any number of objects, each as large as the API server accepts. Only one of them is in
-// memory at a time if the caller only inspects it.
-package jsonlist
+package unreadable
 
 import (
 	"bytes"
@@ -22,11 +19,13 @@ var errNoList = errors.New("the answer is no list")
 // large is the size of an item whose memory is not used again for the next.
 const large = 64 << 10
 
-// Each calls do for each item of a list, in order. It returns the list's metadata after
-// the end of the list. do may use the item until it returns. Each stops at an error of
+// EachItem calls do for each item of a list of the API while the list arrives, in order. A
+// list contains any number of objects, each as large as the API server accepts: only one of
+// them is in memory at a time if do only inspects it. do may use the item until it returns.
+// EachItem returns the list's metadata after the end of the list. It stops at an error of
 // do, or if the list is incomplete.
-func Each(list io.Reader, do func(item json.RawMessage) error) (metav1.ListMeta, error) {
-	r := reader{from: list, decoder: json.NewDecoder(list)}
+func EachItem(list io.Reader, do func(item json.RawMessage) error) (metav1.ListMeta, error) {
+	r := listReader{from: list, decoder: json.NewDecoder(list)}
 	err := r.expect(json.Delim('{'))
 	for err == nil && r.decoder.More() {
 		err = r.member(do)
@@ -40,14 +39,14 @@ func Each(list io.Reader, do func(item json.RawMessage) error) (metav1.ListMeta,
 	return r.metadata, nil
 }
 
-// reader reads a list.
-type reader struct {
+// listReader reads a list.
+type listReader struct {
 	from     io.Reader
 	decoder  *json.Decoder
 	metadata metav1.ListMeta
 }
 
-func (r *reader) member(do func(json.RawMessage) error) error {
+func (r *listReader) member(do func(json.RawMessage) error) error {
 	name, err := r.decoder.Token()
 	switch {
 	case err != nil:
@@ -60,7 +59,7 @@ func (r *reader) member(do func(json.RawMessage) error) error {
 	return r.decoder.Decode(new(json.RawMessage))
 }
 
-func (r *reader) items(do func(json.RawMessage) error) error {
+func (r *listReader) items(do func(json.RawMessage) error) error {
 	switch token, err := r.decoder.Token(); {
 	case err != nil:
 		return err
@@ -89,7 +88,7 @@ func (r *reader) items(do func(json.RawMessage) error) error {
 
 // renew goes on with a new decoder, because a decoder keeps the memory of the largest
 // item. The new one has to read the beginning of a list first.
-func (r *reader) renew() error {
+func (r *listReader) renew() error {
 	ahead, err := io.ReadAll(r.decoder.Buffered())
 	if err != nil {
 		return err
@@ -104,7 +103,7 @@ func (r *reader) renew() error {
 	return nil
 }
 
-func (r *reader) expect(delimiter json.Delim) error {
+func (r *listReader) expect(delimiter json.Delim) error {
 	token, err := r.decoder.Token()
 	if err != nil {
 		return err
