@@ -266,6 +266,14 @@ func (e *DeploymentHistoryEntry) State() BakeStatus {
 	return *e.BakeStatus
 }
 
+// IDOrZero returns the id of the entry; zero if another client has written an entry without one.
+func (e *DeploymentHistoryEntry) IDOrZero() int64 {
+	if e == nil || e.ID == nil {
+		return 0
+	}
+	return *e.ID
+}
+
 // HasLifted reports whether a user lifted that kind of hold for the promotion.
 func (e *DeploymentHistoryEntry) HasLifted(hold LiftedHold) bool {
 	return e != nil && slices.Contains(e.Lifted, hold)

@@ -101,13 +101,13 @@ func recordedOf(v View) record {
 // counts its promotions anew then, and nothing of the record is about its history.
 func isCreatedAgain(v View) bool {
 	current := v.Rollout.Current()
-	return current != nil && slices.ContainsFunc(v.Recorded, func(r environmentsv1.Release) bool { return r.ID > idOf(current) })
+	return current != nil && slices.ContainsFunc(v.Recorded, func(r environmentsv1.Release) bool { return r.ID > current.IDOrZero() })
 }
 
 // recordedAs returns what was recorded of a promotion; nothing if it was not recorded.
 func recordedAs(recorded []environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) environmentsv1.Release {
 	for i := range recorded {
-		if recorded[i].ID == idOf(entry) && identity(&recorded[i]) == identityOf(&entry.Version) {
+		if recorded[i].ID == entry.IDOrZero() && identity(&recorded[i]) == identityOf(&entry.Version) {
 			return recorded[i]
 		}
 	}
@@ -190,7 +190,7 @@ func released(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *metav1.Duration)
 	r := environmentsv1.Release{
 		Tag: entry.Version.Tag, Digest: orEmpty(entry.Version.Digest),
 		Revision: truncate.Text(orEmpty(entry.Version.Revision), longestText),
-		ID:       idOf(entry), State: entry.State(),
+		ID:       entry.IDOrZero(), State: entry.State(),
 	}
 	cutoff := entry.Cutoff()
 	r.Since = &cutoff
@@ -280,7 +280,7 @@ func (v View) soakedUntil(was environmentsv1.Release, at time.Time) time.Duratio
 func (rec *record) withdraw(entry *v1alpha1.DeploymentHistoryEntry, rollout *v1alpha1.Rollout) {
 	for i := range rec.releases {
 		r := &rec.releases[i]
-		if r.State != v1alpha1.BakeSucceeded || r.Withdrawn != "" || r.ID >= idOf(entry) || identity(r) == identityOf(&entry.Version) {
+		if r.State != v1alpha1.BakeSucceeded || r.Withdrawn != "" || r.ID >= entry.IDOrZero() || identity(r) == identityOf(&entry.Version) {
 			continue
 		}
 		before := entryOf(rollout, r.ID)
@@ -326,7 +326,7 @@ func ranks(rollout *v1alpha1.Rollout) map[string]int {
 
 func entryOf(rollout *v1alpha1.Rollout, id int64) *v1alpha1.DeploymentHistoryEntry {
 	for i := range rollout.Status.History {
-		if entry := &rollout.Status.History[i]; idOf(entry) == id {
+		if entry := &rollout.Status.History[i]; entry.IDOrZero() == id {
 			return entry
 		}
 	}
@@ -336,7 +336,7 @@ func entryOf(rollout *v1alpha1.Rollout, id int64) *v1alpha1.DeploymentHistoryEnt
 // leftAt returns when a promotion was replaced by the next one; zero if that is not known.
 func leftAt(rollout *v1alpha1.Rollout, id int64) time.Time {
 	for _, entry := range slices.Backward(rollout.Status.History) {
-		if idOf(&entry) > id {
+		if entry.IDOrZero() > id {
 			return entry.PromotedTime()
 		}
 	}
@@ -362,13 +362,6 @@ func identified(digest, tag string) string {
 		return digest
 	}
 	return "tag " + tag
-}
-
-func idOf(entry *v1alpha1.DeploymentHistoryEntry) int64 {
-	if entry.ID == nil {
-		return 0
-	}
-	return *entry.ID
 }
 
 func orEmpty(s *string) string {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -30,14 +30,14 @@ func (g Gatherer) gatherQuarantines(ctx context.Context, s *Snapshot) error {
 		}
 		return err
 	}
-	slices.SortFunc(all, func(a, b promotion.Quarantine) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b quarantined.Quarantine) int { return cmp.Compare(a.Name, b.Name) })
 	s.Quarantines.All = all
 	return nil
 }
 
 // quarantines returns those that count in a namespace. Of one that cannot be decoded, the
 // parts count that can: a typing error must not cancel a recall. They belong to the cache.
-func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotion.Quarantine, error) {
+func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]quarantined.Quarantine, error) {
 	own := &v1alpha1.ReleaseQuarantineList{}
 	options := []client.ListOption{client.UnsafeDisableDeepCopy, unreadable.Left{}}
 	if !g.QuarantinesEverywhere {
@@ -46,11 +46,11 @@ func (g Gatherer) quarantines(ctx context.Context, namespace string) ([]promotio
 	if err := g.Client.List(ctx, own, options...); err != nil {
 		return nil, fmt.Errorf("list ReleaseQuarantines: %w", err)
 	}
-	all := make([]promotion.Quarantine, 0, len(own.Items))
+	all := make([]quarantined.Quarantine, 0, len(own.Items))
 	for i := range own.Items {
 		if q := &own.Items[i]; q.DeletionTimestamp.IsZero() {
 			managed := quarantine.IsManaged(q)
-			all = append(all, promotion.Quarantine{
+			all = append(all, quarantined.Quarantine{
 				Name: quarantineName(q, namespace), Spec: fullyNamed(q.Spec), Managed: managed,
 				Status: quarantine.Counted(q.Status, managed, q.CreationTimestamp.Time),
 			})
@@ -75,7 +75,7 @@ func quarantineName(q *v1alpha1.ReleaseQuarantine, namespace string) string {
 }
 
 // clusterQuarantines returns the ClusterReleaseQuarantines that select a namespace.
-func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]promotion.Quarantine, error) {
+func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]quarantined.Quarantine, error) {
 	list := &v1alpha1.ClusterReleaseQuarantineList{}
 	if err := g.Client.List(ctx, list, client.UnsafeDisableDeepCopy, unreadable.Left{}); err != nil {
 		return nil, fmt.Errorf("list ClusterReleaseQuarantines: %w", err)
@@ -84,11 +84,11 @@ func (g Gatherer) clusterQuarantines(ctx context.Context, namespace string) ([]p
 	if err != nil {
 		return nil, err
 	}
-	var all []promotion.Quarantine
+	var all []quarantined.Quarantine
 	for i := range list.Items {
 		q := &list.Items[i]
 		if q.DeletionTimestamp.IsZero() && (q.Spec.NamespaceSelector == nil || selects(q.Spec.NamespaceSelector, labels)) {
-			all = append(all, promotion.Quarantine{
+			all = append(all, quarantined.Quarantine{
 				Name: v1alpha1.ClusterReleaseQuarantineKind + " " + q.Name, Spec: fullyNamed(q.Spec.ReleaseQuarantineSpec),
 				Status: quarantine.Counted(q.Status, false, q.CreationTimestamp.Time),
 			})

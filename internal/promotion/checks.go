@@ -342,7 +342,7 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 // tag is another release.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	entry := newestPromotion(in, release)
-	if entry.State() != v1alpha1.BakeFailed || isLifted(in, entry) || in.Rollout.Spec.RollsBack() && releases.Differs(entry.Version.Digest, release.Digest) {
+	if entry.State() != v1alpha1.BakeFailed || in.Quarantines.Lift(entry.Quarantine, failureOf(in.Rollout, entry)) || in.Rollout.Spec.RollsBack() && releases.Differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
 	return &verdict.Hold{

@@ -194,7 +194,7 @@ func (in Input) knownEntries() []v1alpha1.VersionInfo {
 }
 
 func sameEntry(a, b v1alpha1.DeploymentHistoryEntry) bool {
-	return (a.ID == nil) == (b.ID == nil) && (a.ID == nil || *a.ID == *b.ID) && a.Timestamp.Equal(&b.Timestamp)
+	return (a.ID == nil) == (b.ID == nil) && a.IDOrZero() == b.IDOrZero() && a.Timestamp.Equal(&b.Timestamp)
 }
 
 // isPart reports whether the digest belongs to the release: it is the same digest, or

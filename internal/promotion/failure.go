@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -60,8 +61,7 @@ func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 // as far as is known, of the image that the policy ranks, and not be known to be bad
 // elsewhere. The time is when that may have ended for a newer one.
 func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
-	in = in.indexed()
-	failed, withdrawn, until := map[string]bool{}, in.Policy.Withdrawn(), time.Time{}
+	bad, failed, withdrawn, until := in.holding(), map[string]bool{}, in.Policy.Withdrawn(), time.Time{}
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
@@ -70,8 +70,8 @@ func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1al
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):
 		case isSameOrChanged(version, &history[0].Version, releases.Known(ledger, version.Tag)):
-		case knownBad(in, *version) != nil:
-			if end := knownBad(in, *version).until(); endsLater(until, end) {
+		case bad.KnownBad(*version) != nil:
+			if end := bad.KnownBad(*version).Until(); quarantined.EndsLater(until, end) {
 				until = end
 			}
 		default:

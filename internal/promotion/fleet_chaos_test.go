@@ -14,6 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
@@ -158,7 +159,7 @@ func (f *fleet) forget() {
 // recallTag recalls some tags.
 func (f *fleet) recallTag() {
 	n := f.rng.IntN(f.pushed + 2)
-	q := promotion.Quarantine{Name: fmt.Sprintf("%s recall-%d", v1alpha1.ClusterReleaseQuarantineKind, n), Spec: v1alpha1.ReleaseQuarantineSpec{
+	q := quarantined.Quarantine{Name: fmt.Sprintf("%s recall-%d", v1alpha1.ClusterReleaseQuarantineKind, n), Spec: v1alpha1.ReleaseQuarantineSpec{
 		Image: image, Tags: []string{fmt.Sprintf("2.%d.0", n), fmt.Sprintf("3.%d.0", n)}, Enforce: anyOf(f.rng, "", v1alpha1.EnforceAlways),
 	}}
 	if f.rng.IntN(2) == 0 {
@@ -180,7 +181,7 @@ func (f *fleet) writeByHand() {
 	if f.stored[name] != nil {
 		return
 	}
-	q := promotion.Quarantine{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}}
+	q := quarantined.Quarantine{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}}
 	if f.rng.IntN(2) == 0 {
 		q.Spec.Until = wireTime(f.now().Add(time.Duration(f.rng.IntN(180)) * time.Minute).Truncate(time.Second))
 	}

@@ -8,18 +8,19 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
 // naivePhase is the phase of a quarantine, as the documentation has it.
-func naivePhase(q *promotion.Quarantine, now time.Time) v1alpha1.QuarantinePhase {
+func naivePhase(q *quarantined.Quarantine, now time.Time) v1alpha1.QuarantinePhase {
 	if until := naiveUntil(q); q.Spec.Lifted || !until.IsZero() && !until.After(now) {
 		return v1alpha1.QuarantineEnded
 	}
 	return v1alpha1.QuarantineHeld
 }
 
-func naiveUntil(q *promotion.Quarantine) time.Time {
+func naiveUntil(q *quarantined.Quarantine) time.Time {
 	switch {
 	case q.Spec.Until != nil:
 		return q.Spec.Until.Time
@@ -30,7 +31,7 @@ func naiveUntil(q *promotion.Quarantine) time.Time {
 }
 
 // isAbout reports whether a quarantine is about a release.
-func isAbout(in promotion.Input, q *promotion.Quarantine, release v1alpha1.VersionInfo) bool {
+func isAbout(in promotion.Input, q *quarantined.Quarantine, release v1alpha1.VersionInfo) bool {
 	if q.Spec.Digest != "" && digestOf(release) != "" {
 		return q.Spec.Digest == digestOf(release)
 	}
@@ -39,7 +40,7 @@ func isAbout(in promotion.Input, q *promotion.Quarantine, release v1alpha1.Versi
 
 // heldBy returns the quarantines that hold a release now: those that users go past, and
 // recalls.
-func heldBy(in promotion.Input, release v1alpha1.VersionInfo) (automatic, recalls []*promotion.Quarantine) {
+func heldBy(in promotion.Input, release v1alpha1.VersionInfo) (automatic, recalls []*quarantined.Quarantine) {
 	for i := range in.Quarantines.All {
 		q := &in.Quarantines.All[i]
 		empty := q.Managed && len(q.Status.Failures) == 0 // the failure is on its way
@@ -94,7 +95,7 @@ func (w *world) checkHolds(in promotion.Input, candidate promotion.Verdict) {
 		automatic = nil
 	}
 	var want, got []time.Time
-	for _, all := range [][]*promotion.Quarantine{automatic, recalls} {
+	for _, all := range [][]*quarantined.Quarantine{automatic, recalls} {
 		if len(all) > 0 {
 			want = append(want, lastEnd(all))
 		}
@@ -110,7 +111,7 @@ func (w *world) checkHolds(in promotion.Input, candidate promotion.Verdict) {
 }
 
 // lastEnd returns when the last of several quarantines ends; zero if one does not.
-func lastEnd(all []*promotion.Quarantine) (last time.Time) {
+func lastEnd(all []*quarantined.Quarantine) (last time.Time) {
 	for _, q := range all {
 		until := naiveUntil(q)
 		if until.IsZero() {
@@ -151,7 +152,7 @@ func isRecalled(d promotion.Decision) bool {
 
 // checkReport checks what a report changes. Only a verdict is reported, and it holds the
 // release for a time that begins with it.
-func (w *world) checkReport(q *kept, report promotion.Report, after v1alpha1.ReleaseQuarantineStatus) {
+func (w *world) checkReport(q *kept, report quarantined.Report, after v1alpha1.ReleaseQuarantineStatus) {
 	w.t.Helper()
 	is, failed := failureIn(report.Failure), report.Failure
 	until := failed.Time.Add(w.rollout.Spec.Quarantine.GetHoldFor())
@@ -197,7 +198,7 @@ func (w *world) checkReported(in promotion.Input) {
 // isStale reports whether the controller has seen another state of a quarantine than it has
 // now.
 func isStale(in promotion.Input, q *kept) bool {
-	i := slices.IndexFunc(in.Quarantines.All, func(seen promotion.Quarantine) bool { return seen.Name == q.Name })
+	i := slices.IndexFunc(in.Quarantines.All, func(seen quarantined.Quarantine) bool { return seen.Name == q.Name })
 	return i >= 0 && (in.Quarantines.All[i].Managed != q.Managed || in.Quarantines.All[i].Spec.Lifted != q.Spec.Lifted)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -37,7 +38,7 @@ type fleet struct {
 
 // kept is a quarantine as the API server has it, and what is remembered of it.
 type kept struct {
-	promotion.Quarantine
+	quarantined.Quarantine
 	created time.Time
 	// reported are the failures that were reported to it.
 	reported map[reported]bool
@@ -165,10 +166,10 @@ func (w *world) lookAtFleet() {
 		w.cached = append(w.cached, q.Quarantine)
 	}
 	w.cached = clonesOf(w.cached)
-	slices.SortFunc(w.cached, func(a, b promotion.Quarantine) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(w.cached, func(a, b quarantined.Quarantine) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-func clonesOf(all []promotion.Quarantine) []promotion.Quarantine {
+func clonesOf(all []quarantined.Quarantine) []quarantined.Quarantine {
 	clones := slices.Clone(all)
 	for i := range clones {
 		clones[i].Spec, clones[i].Status = *all[i].Spec.DeepCopy(), *all[i].Status.DeepCopy()
@@ -187,7 +188,7 @@ func (w *world) reports(in promotion.Input) []func() {
 	if report == nil {
 		return nil
 	}
-	acknowledge := func() { promotion.Acknowledge(w.rollout.Status.History, *report) }
+	acknowledge := func() { quarantined.Acknowledge(w.rollout.Status.History, *report) }
 	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
 	switch {
 	case q == nil:
@@ -201,7 +202,7 @@ func (w *world) reports(in promotion.Input) []func() {
 }
 
 // tell writes a failure.
-func (w *world) tell(report promotion.Report) {
+func (w *world) tell(report quarantined.Report) {
 	q := w.fleet.stored[v1alpha1.ReleaseQuarantineKind+" "+report.Name]
 	status, _ := quarantine.Report(q.Status, report.Failure, w.rollout.Spec.Quarantine)
 	w.checkReport(q, report, status)
@@ -209,13 +210,13 @@ func (w *world) tell(report promotion.Report) {
 	w.log("controller", "reports it to %s", report.Name)
 }
 
-func (f *fleet) create(report promotion.Report) {
-	f.store(promotion.Quarantine{
+func (f *fleet) create(report quarantined.Report) {
+	f.store(quarantined.Quarantine{
 		Name: v1alpha1.ReleaseQuarantineKind + " " + report.Name, Managed: true,
 		Spec: v1alpha1.ReleaseQuarantineSpec{Digest: report.Digest, Image: image, Tags: []string{report.Tag}},
 	})
 }
 
-func (f *fleet) store(q promotion.Quarantine) {
+func (f *fleet) store(q quarantined.Quarantine) {
 	f.stored[q.Name] = &kept{Quarantine: q, created: f.now().Truncate(time.Second), reported: map[reported]bool{}}
 }

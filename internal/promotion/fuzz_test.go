@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -131,7 +132,7 @@ func FuzzDecide(f *testing.F) {
 			t.Fatalf("%s cannot be recorded: %v", d.Action, err)
 		}
 		if report := promotion.DueReport(in); report != nil {
-			promotion.Acknowledge(history, *report)
+			quarantined.Acknowledge(history, *report)
 		}
 		if !reflect.DeepEqual(before, in) {
 			t.Error("Record modified its input")
@@ -429,7 +430,7 @@ func (d *dice) quarantines(s *situation) {
 		s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{HoldFor: &metav1.Duration{Duration: time.Duration(d.id())}}
 	}
 	for range d.roll(4) {
-		q := promotion.Quarantine{Name: []string{"ReleaseQuarantine a", "ReleaseQuarantine b/a", "ClusterReleaseQuarantine a"}[d.roll(3)], Managed: d.yes()}
+		q := quarantined.Quarantine{Name: []string{"ReleaseQuarantine a", "ReleaseQuarantine b/a", "ClusterReleaseQuarantine a"}[d.roll(3)], Managed: d.yes()}
 		for _, set := range []func(){
 			func() { q.Spec.Digest = d.tag() },
 			func() { q.Spec.Image, q.Spec.Tags = s.input.Policy.Image, []string{d.tag(), d.tag()} },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -169,7 +170,7 @@ func TestRollbackNeverGoesToATagOfAnotherImage(t *testing.T) {
 }
 
 func TestFailureOfAnotherImageIsReportedAsThatOfItsOwn(t *testing.T) {
-	report := func(failed *fixture.EntryBuilder) *promotion.Report {
+	report := func(failed *fixture.EntryBuilder) *quarantined.Report {
 		shop := rollout().Quarantine().Releases(release("1.0.0").Digest(contentOf["new"]).Obj()).History(failed.BakeEnd(noon).Due(v1alpha1.CauseHealthCheckFailed, noon))
 		return promotion.DueReport(given(shop).of(newImage).names(release("1.0.0").Digest(contentOf["new"]).Obj()).in())
 	}

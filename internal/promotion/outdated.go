@@ -29,7 +29,7 @@ func IsOutdated(history []v1alpha1.DeploymentHistoryEntry, promotion int64) bool
 func highestID(history []v1alpha1.DeploymentHistoryEntry) int64 {
 	var highest int64
 	for i := range history {
-		if id := idOrZero(&history[i]); id < math.MaxInt64 {
+		if id := history[i].IDOrZero(); id < math.MaxInt64 {
 			highest = max(highest, id)
 		}
 	}

@@ -18,6 +18,7 @@
 //	releases          which releases there are, in which order, and what is known of them
 //	evidence          what HealthChecks prove about a promotion
 //	upstream          what the environments before this one have proven
+//	quarantined       what quarantines hold, and which failures they know
 //	verdict           why a release is held, what could not be read, what is worth a report
 //
 // The files, in the order in which to read them:
@@ -35,9 +36,7 @@
 //	manual.go         what users request: pin, force, retry, unblock, bypass
 //	checks.go         the reasons that hold a candidate
 //	gates.go          holds by RolloutGates and schedules
-//	quarantined.go    holds by quarantines
-//	quarantined_index.go
-//	                  which quarantines hold what
+//	quarantines.go    holds by quarantines
 //	environments.go   holds by the environments before this one
 //	first.go          the first promotion; taking over after the history was lost
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
@@ -74,6 +73,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -99,7 +99,7 @@ type Input struct {
 	// Upstreams are the environments that must have proven a release.
 	Upstreams upstream.Upstreams
 	// Quarantines are the releases that failed elsewhere, or were recalled.
-	Quarantines Quarantines
+	Quarantines quarantined.Quarantines
 	// Health is what the selected HealthChecks report.
 	Health evidence.Health
 	// Targets contains what the Flux objects of the Rollout have set and report.
@@ -257,7 +257,8 @@ func (o Outcome) usesUpWords() bool {
 
 // Decide returns what happens to the Rollout next.
 func Decide(in Input) Decision {
-	in = in.settled().indexed()
+	in = in.settled()
+	in.Quarantines = in.Quarantines.Indexed(in.Policy.Image, in.Now)
 	ledger, notes := in.grow()
 	d := Decision{Notes: notes}
 	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)

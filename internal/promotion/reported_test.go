@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -33,8 +34,8 @@ func reporting(history ...*fixture.EntryBuilder) *situation {
 }
 
 // quarantineOfBad returns the quarantine of 1.2.0, without a failure.
-func quarantineOfBad(changes ...quarantineOf) promotion.Quarantine {
-	q := promotion.Quarantine{Name: "ReleaseQuarantine " + badName, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: badDigest}, Managed: true}
+func quarantineOfBad(changes ...quarantineOf) quarantined.Quarantine {
+	q := quarantined.Quarantine{Name: "ReleaseQuarantine " + badName, Spec: v1alpha1.ReleaseQuarantineSpec{Digest: badDigest}, Managed: true}
 	for _, change := range changes {
 		change(&q)
 	}
@@ -68,8 +69,8 @@ func TestFailureIsReported(t *testing.T) {
 		"not after an hour":                    {reporting(badEntry(), good()).at(noon.Add(time.Hour + instant)), false},
 		"not if something else came after it":  {reporting(entry("1.1.0").ID(9).Succeeded(), badEntry(), good()), false},
 		"not if its content is not known":      {reporting(unhealthyRelease().BakeEnd(noon), good()), false},
-		"not to one that a user has created":   {reporting(badEntry(), good()).quarantined(quarantineOfBad(func(q *promotion.Quarantine) { q.Managed = false })), false},
-		"not to one that a user has lifted":    {reporting(badEntry(), good()).quarantined(quarantineOfBad(func(q *promotion.Quarantine) { q.Spec.Lifted = true })), false},
+		"not to one that a user has created":   {reporting(badEntry(), good()).quarantined(quarantineOfBad(func(q *quarantined.Quarantine) { q.Managed = false })), false},
+		"not to one that a user has lifted":    {reporting(badEntry(), good()).quarantined(quarantineOfBad(func(q *quarantined.Quarantine) { q.Spec.Lifted = true })), false},
 		"nothing while it is tried again":      {reporting(badEntry().Retried(noon).Deploying(), good()), false},
 		"nothing from before it was promoted":  {reporting(good()), false},
 		"nothing without a history":            {reporting(), false},
@@ -88,9 +89,9 @@ func TestFailureIsReported(t *testing.T) {
 func TestNothingIsReportedUnlessThatIsWanted(t *testing.T) {
 	s := reporting(badEntry(), entry("1.1.0").ID(5).Succeeded())
 	s.input.Rollout.Spec.Quarantine = nil
-	diff(t, (*promotion.Report)(nil), promotion.DueReport(s.in()))
+	diff(t, (*quarantined.Report)(nil), promotion.DueReport(s.in()))
 	s.input.Rollout.Spec.Quarantine = &v1alpha1.RolloutQuarantine{Report: v1alpha1.ReportNothing}
-	diff(t, (*promotion.Report)(nil), promotion.DueReport(s.in()))
+	diff(t, (*quarantined.Report)(nil), promotion.DueReport(s.in()))
 }
 
 func TestHistoryNamesTheQuarantineThatListsAFailure(t *testing.T) {
@@ -132,13 +133,13 @@ func TestRetryForgetsTheQuarantine(t *testing.T) {
 func TestReportIsAcknowledged(t *testing.T) {
 	s := reporting(entry("1.1.0").ID(8).At(noon).Back("1.2.0", 7, 5).Deploying(), badEntry(), entry("1.1.0").ID(5).Succeeded())
 	report := promotion.DueReport(s.in())
-	promotion.Acknowledge(s.input.Rollout.Status.History, *report)
+	quarantined.Acknowledge(s.input.Rollout.Status.History, *report)
 	diff(t, []string{"", badName, ""}, quarantinesOf(s.input.Rollout))
-	diff(t, (*promotion.Report)(nil), promotion.DueReport(s.in()))
+	diff(t, (*quarantined.Report)(nil), promotion.DueReport(s.in()))
 
 	s.input.Rollout.Status.History[1].Quarantine = ""
 	report.Failure.LastRetryTimestamp = wireTime(noon)
-	promotion.Acknowledge(s.input.Rollout.Status.History, *report)
+	quarantined.Acknowledge(s.input.Rollout.Status.History, *report)
 	diff(t, []string{"", "", ""}, quarantinesOf(s.input.Rollout))
 }
 
@@ -151,8 +152,8 @@ func TestFiftyFailuresAtOnceComeToRest(t *testing.T) {
 		s.input.Rollout.UID = types.UID(fmt.Sprint(i))
 		report := promotion.DueReport(s.in())
 		q.Status, _ = quarantine.Report(q.Status, report.Failure, s.input.Rollout.Spec.Quarantine)
-		promotion.Acknowledge(s.input.Rollout.Status.History, *report)
-		diff(t, (*promotion.Report)(nil), promotion.DueReport(s.in()))
+		quarantined.Acknowledge(s.input.Rollout.Status.History, *report)
+		diff(t, (*quarantined.Report)(nil), promotion.DueReport(s.in()))
 	}
 	diff(t, 10, len(q.Status.Failures))
 	diff(t, noon.Add(24*time.Hour), q.Status.Until.Time)

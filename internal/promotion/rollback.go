@@ -104,14 +104,7 @@ func (a attempt) hold() *verdict.Hold {
 // rollbackOf says in the history what a rollback is about. The entry that it goes back to
 // is nil if it is not known.
 func rollbackOf(failed, to *v1alpha1.DeploymentHistoryEntry) *v1alpha1.RollbackRecord {
-	back := &v1alpha1.RollbackRecord{From: failed.Version.Tag}
-	if failed.ID != nil {
-		back.FromID = *failed.ID
-	}
-	if to != nil && to.ID != nil {
-		back.ToID = *to.ID
-	}
-	return back
+	return &v1alpha1.RollbackRecord{From: failed.Version.Tag, FromID: failed.IDOrZero(), ToID: to.IDOrZero()}
 }
 
 // longestWhy is how many characters of the cause of a failure the message of a rollback

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -71,7 +72,7 @@ type world struct {
 	// fleet is the namespace that the Rollout shares with others; nil if it is alone.
 	fleet *fleet
 	// cached is what the controller sees of the quarantines of the fleet.
-	cached []promotion.Quarantine
+	cached []quarantined.Quarantine
 
 	memory    memory
 	iteration int

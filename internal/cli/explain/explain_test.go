@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -52,10 +53,10 @@ func closedSchedule(in *promotion.Input) {
 }
 
 // quarantined holds 1.1.0 because a user says that it is bad.
-func quarantined(name string, enforce v1alpha1.QuarantineEnforcement) func(*promotion.Input) {
+func inQuarantine(name string, enforce v1alpha1.QuarantineEnforcement) func(*promotion.Input) {
 	return func(in *promotion.Input) {
 		in.Policy.Image = "registry.example.com/shop"
-		in.Quarantines.All = []promotion.Quarantine{{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{
+		in.Quarantines.All = []quarantined.Quarantine{{Name: name, Spec: v1alpha1.ReleaseQuarantineSpec{
 			Image: in.Policy.Image, Tags: []string{"1.1.0"}, Enforce: enforce,
 		}}}
 	}
@@ -119,23 +120,23 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 			},
 		},
 		"a quarantine: another Rollout may take the release, or this one alone": {
-			waits(t, shop(), quarantined("ReleaseQuarantine bad", "")), []string{"lift bad: goes", "pin 1.1.0: goes"},
+			waits(t, shop(), inQuarantine("ReleaseQuarantine bad", "")), []string{"lift bad: goes", "pin 1.1.0: goes"},
 		},
 		"a quarantine and a gate": {
-			waits(t, shop(), gates(closed), quarantined("ReleaseQuarantine bad", "")),
+			waits(t, shop(), gates(closed), inQuarantine("ReleaseQuarantine bad", "")),
 			[]string{
 				"approve --gate qa --version 1.1.0: Quarantined", "lift bad: SomeGatesBlocking",
 				"promote --version 1.1.0 --past-gates: Quarantined", "pin 1.1.0: goes",
 			},
 		},
 		"a quarantine that users obey, too": {
-			waits(t, shop(), quarantined("ReleaseQuarantine bad", v1alpha1.EnforceAlways)), []string{"lift bad: goes"},
+			waits(t, shop(), inQuarantine("ReleaseQuarantine bad", v1alpha1.EnforceAlways)), []string{"lift bad: goes"},
 		},
 		"a quarantine of another namespace": {
-			waits(t, shop(), quarantined("ReleaseQuarantine other/bad", "")), []string{"pin 1.1.0: goes"},
+			waits(t, shop(), inQuarantine("ReleaseQuarantine other/bad", "")), []string{"pin 1.1.0: goes"},
 		},
 		"a recall": {
-			waits(t, shop(), quarantined("ClusterReleaseQuarantine bad", v1alpha1.EnforceAlways)), nil,
+			waits(t, shop(), inQuarantine("ClusterReleaseQuarantine bad", v1alpha1.EnforceAlways)), nil,
 		},
 		"an unhealthy check": {
 			waits(t, shop(), unhealthy), []string{"unblock: goes"},

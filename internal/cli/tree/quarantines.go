@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
@@ -40,7 +41,7 @@ func quarantinesOf(in promotion.Input, d promotion.Decision) *Node {
 }
 
 // quarantineOf returns the node of a quarantine, with what it means for a release.
-func quarantineOf(in promotion.Input, q promotion.Quarantine, sign Sign, means string) *Node {
+func quarantineOf(in promotion.Input, q quarantined.Quarantine, sign Sign, means string) *Node {
 	kind, name, _ := strings.Cut(q.Name, " ")
 	namespace := in.Rollout.Namespace
 	if before, after, elsewhere := strings.Cut(name, "/"); elsewhere {

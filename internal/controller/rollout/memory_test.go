@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -38,7 +38,7 @@ func TestMemoryOfARolloutIsDroppedOnceItIsEmpty(t *testing.T) {
 		"a mirror":    func(m *remembered) { m.mirrors.put(target, &fixture.Noon) },
 		"culprits":    func(m *remembered) { m.replaceCulprits(culprits{v1alpha1.SomeGatesBlockingReason: "night"}) },
 		"a status":    func(m *remembered) { m.unwritable = "1" },
-		"a report":    func(m *remembered) { m.reported.written = &promotion.Report{} },
+		"a report":    func(m *remembered) { m.reported.written = &quarantined.Report{} },
 		"an attempt":  func(m *remembered) { m.reported.failed("no", fixture.Noon) },
 	} {
 		remember(m.of(key))

@@ -20,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -76,7 +77,7 @@ type quarantineWriter struct {
 
 // reportFailure returns whether the quarantine lists the failure now. It starts again if
 // another client was faster.
-func (w quarantineWriter) reportFailure(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
+func (w quarantineWriter) reportFailure(ctx context.Context, in promotion.Input, report quarantined.Report) (listed bool, err error) {
 	for range reportAttempts {
 		listed, err = w.tryReport(ctx, in, report)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
@@ -87,7 +88,7 @@ func (w quarantineWriter) reportFailure(ctx context.Context, in promotion.Input,
 }
 
 // tryReport reads the live object: another Rollout may have written it a moment ago.
-func (w quarantineWriter) tryReport(ctx context.Context, in promotion.Input, report promotion.Report) (listed bool, err error) {
+func (w quarantineWriter) tryReport(ctx context.Context, in promotion.Input, report quarantined.Report) (listed bool, err error) {
 	q := &v1alpha1.ReleaseQuarantine{}
 	err = w.live.Get(ctx, client.ObjectKey{Namespace: in.Rollout.Namespace, Name: report.Name}, q)
 	if apierrors.IsNotFound(err) {
@@ -108,7 +109,7 @@ func (w quarantineWriter) tryReport(ctx context.Context, in promotion.Input, rep
 // errOtherContent means that a user has created an object of this name.
 var errOtherContent = errors.New("it is about another digest: delete it, and give the quarantine of that digest another name")
 
-func (w quarantineWriter) createQuarantine(ctx context.Context, in promotion.Input, report promotion.Report) (*v1alpha1.ReleaseQuarantine, error) {
+func (w quarantineWriter) createQuarantine(ctx context.Context, in promotion.Input, report quarantined.Report) (*v1alpha1.ReleaseQuarantine, error) {
 	q := &v1alpha1.ReleaseQuarantine{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: in.Rollout.Namespace, Name: report.Name, Labels: quarantine.Labels(report.Name),
@@ -127,7 +128,7 @@ func (w quarantineWriter) createQuarantine(ctx context.Context, in promotion.Inp
 const longestImage = 512
 
 // failedSpec names what has failed. A tag without an image says nothing.
-func failedSpec(report promotion.Report) v1alpha1.ReleaseQuarantineSpec {
+func failedSpec(report quarantined.Report) v1alpha1.ReleaseQuarantineSpec {
 	spec := v1alpha1.ReleaseQuarantineSpec{Digest: report.Digest}
 	if image := report.Image; image != "" && len(image) <= longestImage {
 		spec.Image, spec.Tags = image, []string{report.Tag}

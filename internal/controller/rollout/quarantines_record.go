@@ -9,12 +9,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
 // addFailure writes the failure, under an optimistic lock.
-func (w quarantineWriter) addFailure(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report promotion.Report) error {
+func (w quarantineWriter) addFailure(ctx context.Context, in promotion.Input, q *v1alpha1.ReleaseQuarantine, report quarantined.Report) error {
 	next, changed := quarantine.Report(q.Status, report.Failure, in.Rollout.Spec.Quarantine)
 	if !changed {
 		return nil

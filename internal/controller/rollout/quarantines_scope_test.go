@@ -31,7 +31,7 @@ func obeying(s *testEnv) *testEnv {
 }
 
 // quarantined returns a ReleaseQuarantine of a tag of the shop.
-func quarantined(tag string) *v1alpha1.ReleaseQuarantine {
+func quarantineOfTag(tag string) *v1alpha1.ReleaseQuarantine {
 	return &v1alpha1.ReleaseQuarantine{
 		ObjectMeta: metav1.ObjectMeta{Name: "bad", Namespace: fixture.Namespace},
 		Spec:       v1alpha1.ReleaseQuarantineSpec{Image: "registry.example.com/shop", Tags: []string{tag}},
@@ -42,7 +42,7 @@ func quarantined(tag string) *v1alpha1.ReleaseQuarantine {
 func (s *testEnv) recall(t *testing.T, tag string, selector *metav1.LabelSelector) *v1alpha1.ClusterReleaseQuarantine {
 	t.Helper()
 	q := &v1alpha1.ClusterReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Name: "recall-" + s.Namespace}}
-	q.Spec.ReleaseQuarantineSpec, q.Spec.NamespaceSelector = quarantined(tag).Spec, selector
+	q.Spec.ReleaseQuarantineSpec, q.Spec.NamespaceSelector = quarantineOfTag(tag).Spec, selector
 	s.Expect(s.Create(s.Ctx, q)).To(Succeed())
 	t.Cleanup(func() { _ = client.IgnoreNotFound(testClient.Delete(context.WithoutCancel(s.Ctx), q)) })
 	return q
@@ -67,7 +67,7 @@ func TestQuarantineOfAnotherNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := obeying(openAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...))
 			s.reconciler.QuarantinesEverywhere = everywhere
-			q := quarantined("1.1.0")
+			q := quarantineOfTag("1.1.0")
 			q.Namespace = s.OpenNamespace(nil)
 			q.Spec.Image += "-" + s.Namespace // no other test has it
 			s.Add(q)
@@ -127,7 +127,7 @@ func TestNewRecallWakesTheRolloutsThatKnowTheRelease(t *testing.T) {
 
 func TestQuarantineThatIsBeingDeletedHoldsNothing(t *testing.T) {
 	s := openObeying(t)
-	q := quarantined("1.1.0")
+	q := quarantineOfTag("1.1.0")
 	q.Finalizers = []string{"example.com/slow"}
 	s.Add(q)
 	s.release("shop", "1.1.0")
@@ -141,7 +141,7 @@ func TestQuarantineThatIsBeingDeletedHoldsNothing(t *testing.T) {
 
 func TestQuarantineHoldsUntilExactlyItsEnd(t *testing.T) {
 	s := openObeying(t)
-	q := quarantined("1.1.0")
+	q := quarantineOfTag("1.1.0")
 	q.Spec.Until = &metav1.Time{Time: s.Clock.Now().Add(time.Hour)}
 	s.Add(q)
 	s.release("shop", "1.1.0")

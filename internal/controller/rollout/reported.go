@@ -16,7 +16,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/announce"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -32,7 +32,7 @@ const (
 // then the quarantine shows what was reported.
 type reportedFailure struct {
 	// written is nil if the history names each quarantine.
-	written *promotion.Report
+	written *quarantined.Report
 	// problem is what was announced last.
 	problem string
 	tries   int
@@ -50,12 +50,12 @@ func (f *reportedFailure) acknowledged(rollout *v1alpha1.Rollout) *v1alpha1.Roll
 	}
 	next := *rollout
 	next.Status.History = slices.Clone(rollout.Status.History)
-	promotion.Acknowledge(next.Status.History, *f.written)
+	quarantined.Acknowledge(next.Status.History, *f.written)
 	return &next
 }
 
 // isUnrecorded reports whether the history has the failure, but not that it was reported.
-func isUnrecorded(rollout *v1alpha1.Rollout, report promotion.Report) bool {
+func isUnrecorded(rollout *v1alpha1.Rollout, report quarantined.Report) bool {
 	return report.Failure.Rollout.UID == rollout.UID && slices.ContainsFunc(rollout.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool {
 		return e.Quarantine == "" && report.IsOf(&e)
 	})

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package quarantined
 
 import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // strength is what a quarantine that holds keeps from going to a release.
@@ -30,37 +31,38 @@ type subject struct {
 	strength strength
 }
 
-// holding are the quarantines that hold something. Of those with the same subject it has
+// Holding are the quarantines that hold something. Of those with the same subject it has
 // the one that ends last. There can be thousands of them, and of releases: so each is
 // looked at once per decision.
-type holding map[subject]*Quarantine
+type Holding map[subject]*Quarantine
 
-// indexed returns the Input with the quarantines that hold something now.
-func (in Input) indexed() Input {
-	in.Quarantines.holding = in.holding()
-	return in
+// Indexed returns the quarantines with those that hold something now, of the image that the
+// policy ranks.
+func (qs Quarantines) Indexed(image string, now time.Time) Quarantines {
+	qs.holding = qs.Holding(image, now)
+	return qs
 }
 
-func (in Input) holding() holding {
-	if in.Quarantines.holding != nil {
-		return in.Quarantines.holding
+// Holding returns the quarantines that hold something now.
+func (qs Quarantines) Holding(image string, now time.Time) Holding {
+	if qs.holding != nil {
+		return qs.holding
 	}
-	h := holding{}
-	for i := range in.Quarantines.All {
-		q := &in.Quarantines.All[i]
-		if q.holds(in.Now) {
-			h.add(in, q)
+	h := Holding{}
+	for i := range qs.All {
+		if q := &qs.All[i]; q.Holds(now) {
+			h.add(q, image)
 		}
 	}
 	return h
 }
 
-func (h holding) add(in Input, q *Quarantine) {
+func (h Holding) add(q *Quarantine, image string) {
 	by := q.strength()
 	if q.Spec.Digest != "" {
 		h.keep(subject{digest: q.Spec.Digest, strength: by}, q)
 	}
-	if q.Spec.Image == "" || q.Spec.Image != in.Policy.Image {
+	if q.Spec.Image == "" || q.Spec.Image != image {
 		return
 	}
 	for _, tag := range q.Spec.Tags {
@@ -80,11 +82,11 @@ func (q *Quarantine) strength() strength {
 	return ofUser
 }
 
-func (h holding) keep(s subject, q *Quarantine) { h[s] = lasting(h[s], q) }
+func (h Holding) keep(s subject, q *Quarantine) { h[s] = lasting(h[s], q) }
 
 // about returns the quarantine with one of the strengths that holds the release and ends
 // last; nil if there is none. Matches of package quarantine says when it is about the release.
-func (h holding) about(in Input, release v1alpha1.VersionInfo, strengths ...strength) *Quarantine {
+func (h Holding) about(release v1alpha1.VersionInfo, strengths ...strength) *Quarantine {
 	if len(h) == 0 {
 		return nil
 	}
@@ -100,19 +102,44 @@ func (h holding) about(in Input, release v1alpha1.VersionInfo, strengths ...stre
 	return last
 }
 
+// Held returns what holds a release that nobody chooses by name. It ends with the last of
+// the quarantines, and so it names that one.
+func (h Holding) Held(release v1alpha1.VersionInfo) *verdict.Hold {
+	return h.about(release, ofFailures, ofUser).hold(release)
+}
+
+// Recalled returns what holds a release even for users.
+func (h Holding) Recalled(release v1alpha1.VersionInfo) *verdict.Hold {
+	return h.about(release, recall).hold(release)
+}
+
+// KnownBad returns the quarantine that keeps a rollback from going to the release, and that
+// ends last; nil if there is none. A user says that it is bad. Failures elsewhere do not
+// count: the release has succeeded here.
+func (h Holding) KnownBad(release v1alpha1.VersionInfo) *Quarantine {
+	return h.about(release, ofUser, recall)
+}
+
+func (q *Quarantine) hold(release v1alpha1.VersionInfo) *verdict.Hold {
+	if q == nil {
+		return nil
+	}
+	return &verdict.Hold{Reason: v1alpha1.QuarantinedReason, Message: q.message(release), Until: q.Until()}
+}
+
 // lasting returns the quarantine that ends later. Of two that end together it is the first
 // one by name. Either may be nil.
 func lasting(a, b *Quarantine) *Quarantine {
 	switch {
 	case a == nil:
 		return b
-	case b == nil || endsLater(a.until(), b.until()):
+	case b == nil || EndsLater(a.Until(), b.Until()):
 		return a
-	case endsLater(b.until(), a.until()) || b.Name < a.Name:
+	case EndsLater(b.Until(), a.Until()) || b.Name < a.Name:
 		return b
 	}
 	return a
 }
 
-// endsLater reports whether a is later than b; zero means never.
-func endsLater(a, b time.Time) bool { return !b.IsZero() && (a.IsZero() || a.After(b)) }
+// EndsLater reports whether a is later than b; zero means never.
+func EndsLater(a, b time.Time) bool { return !b.IsZero() && (a.IsZero() || a.After(b)) }

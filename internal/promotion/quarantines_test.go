@@ -11,15 +11,16 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-type quarantineOf = func(*promotion.Quarantine)
+type quarantineOf = func(*quarantined.Quarantine)
 
 // failedElsewhere returns a quarantine of a digest, because it failed on another Rollout.
-func failedElsewhere(digest string, changes ...quarantineOf) promotion.Quarantine {
-	q := promotion.Quarantine{Name: "ReleaseQuarantine bad", Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}, Managed: true}
+func failedElsewhere(digest string, changes ...quarantineOf) quarantined.Quarantine {
+	q := quarantined.Quarantine{Name: "ReleaseQuarantine bad", Spec: v1alpha1.ReleaseQuarantineSpec{Digest: digest}, Managed: true}
 	q.Status.Failures = []v1alpha1.ReleaseFailure{{Rollout: v1alpha1.ReportingRollout{Name: "other", UID: "other"}, EntryID: 7}}
 	q.Status.Until = wireTime(one)
 	for _, change := range changes {
@@ -28,16 +29,18 @@ func failedElsewhere(digest string, changes ...quarantineOf) promotion.Quarantin
 	return q
 }
 
-func lifted(q *promotion.Quarantine) { q.Spec.Lifted = true }
+func lifted(q *quarantined.Quarantine) { q.Spec.Lifted = true }
 
-func recall(q *promotion.Quarantine) { q.Spec.Enforce = v1alpha1.EnforceAlways }
+func recall(q *quarantined.Quarantine) { q.Spec.Enforce = v1alpha1.EnforceAlways }
 
-func recordedName(q *promotion.Quarantine) { q.Name = "ReleaseQuarantine recorded" }
+func recordedName(q *quarantined.Quarantine) { q.Name = "ReleaseQuarantine recorded" }
 
-func byUser(q *promotion.Quarantine) { q.Status, q.Managed = v1alpha1.ReleaseQuarantineStatus{}, false }
+func byUser(q *quarantined.Quarantine) {
+	q.Status, q.Managed = v1alpha1.ReleaseQuarantineStatus{}, false
+}
 
 // quarantined sets the quarantines in scope.
-func (s *situation) quarantined(all ...promotion.Quarantine) *situation {
+func (s *situation) quarantined(all ...quarantined.Quarantine) *situation {
 	s.input.Quarantines.All = all
 	return s
 }
@@ -52,7 +55,7 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 	held := func(message string, until time.Time) []verdict.Hold {
 		return []verdict.Hold{{Reason: v1alpha1.QuarantinedReason, Message: message, Until: until}}
 	}
-	byTag := promotion.Quarantine{Name: "ClusterReleaseQuarantine recall", Spec: v1alpha1.ReleaseQuarantineSpec{
+	byTag := quarantined.Quarantine{Name: "ClusterReleaseQuarantine recall", Spec: v1alpha1.ReleaseQuarantineSpec{
 		Image: image, Tags: []string{"1.2.0"}, Reason: "leaks memory",
 	}}
 	obey := false
@@ -68,11 +71,11 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 		},
 		"not from then on": {given(withCandidate()).at(one).quarantined(failedElsewhere("sha256:bad")), nil},
 		"not before the failure is reported": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", func(q *promotion.Quarantine) { q.Status.Failures = nil })), nil,
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", func(q *quarantined.Quarantine) { q.Status.Failures = nil })), nil,
 		},
 		"not other content": {given(withCandidate()).quarantined(failedElsewhere("sha256:other")), nil},
 		"not other content, though under a tag that it names": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:other", func(q *promotion.Quarantine) {
+			given(withCandidate()).quarantined(failedElsewhere("sha256:other", func(q *quarantined.Quarantine) {
 				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
 			})), nil,
 		},
@@ -82,17 +85,17 @@ func TestQuarantineHoldsTheRelease(t *testing.T) {
 			held("1.2.0 is in quarantine by ClusterReleaseQuarantine recall: leaks memory"+pin, never),
 		},
 		"by its tag, if the digest is not known": {
-			given(rollout().Ledger("1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())).quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) {
+			given(rollout().Ledger("1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())).quarantined(failedElsewhere("sha256:bad", byUser, func(q *quarantined.Quarantine) {
 				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
 			})),
 			held("the digest of 1.2.0 is not known, and its tag is in quarantine by ReleaseQuarantine bad"+pin, never),
 		},
 		"until the last of several ends": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:bad"), failedElsewhere("sha256:bad", func(q *promotion.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad"), failedElsewhere("sha256:bad", func(q *quarantined.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
 			held("1.2.0 is in quarantine by ReleaseQuarantine bad until 2026-03-02T14:00:00Z"+pin, one.Add(time.Hour)),
 		},
 		"with its reason, on one line and cut": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) {
+			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", byUser, func(q *quarantined.Quarantine) {
 				q.Spec.Reason = "\x1b[31mleaks\n\tmemory " + strings.Repeat("x", 1000)
 			})),
 			held("1.2.0 is in quarantine by ReleaseQuarantine bad: [31mleaks memory "+strings.Repeat("x", 152)+" … "+strings.Repeat("x", 84)+pin, never),
@@ -145,7 +148,7 @@ func TestUsersGoPastAQuarantineUnlessItIsARecall(t *testing.T) {
 		Message: "1.2.0 is in quarantine by ReleaseQuarantine bad; to end that, set its spec.lifted",
 	}, d.Problem)
 
-	ends := pinned().quarantined(failedElsewhere("sha256:bad", recall, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
+	ends := pinned().quarantined(failedElsewhere("sha256:bad", recall, func(q *quarantined.Quarantine) { q.Spec.Until = wireTime(one) }))
 	diff(t, one, promotion.Decide(ends.in()).RecheckAt)
 	diff(t, "1.2.0", promotion.Decide(ends.at(one).in()).Release.Tag)
 
@@ -177,7 +180,7 @@ func TestRollbackDoesNotGoBackToWhatIsKnownToBeBad(t *testing.T) {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").RollsBack().History(unhealthyRelease(),
 			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded(), entry("1.0.0").Succeeded())
 	}
-	for want, q := range map[string]promotion.Quarantine{
+	for want, q := range map[string]quarantined.Quarantine{
 		"1.0.0": failedElsewhere("sha256:bad", byUser),
 		"1.1.0": failedElsewhere("sha256:bad"), // it has succeeded here
 	} {
@@ -191,7 +194,7 @@ func TestRollbackWaitsForTheEndOfAQuarantine(t *testing.T) {
 	only := func() *situation {
 		return given(rollout().Ledger("1.1.0", "1.2.0").RollsBack().History(unhealthyRelease(),
 			entry("1.1.0").Version(release("1.1.0").Digest("sha256:bad").Obj()).Succeeded())).
-			quarantined(failedElsewhere("sha256:bad", byUser, func(q *promotion.Quarantine) { q.Spec.Until = wireTime(one) }))
+			quarantined(failedElsewhere("sha256:bad", byUser, func(q *quarantined.Quarantine) { q.Spec.Until = wireTime(one) }))
 	}
 	d := promotion.Decide(only().in())
 	diff(t, v1alpha1.NoProvenReleaseReason, d.Rollback.Reason)
@@ -216,22 +219,22 @@ func TestLiftedQuarantineForgivesTheFailure(t *testing.T) {
 	r := rollout().Releases(release("1.1.0").Obj(), release("1.2.0").Digest("sha256:bad").Obj()).RollsBack().
 		History(entry("1.1.0").ID(8).Back("1.2.0", 7, 5).Succeeded(), unhealthyRelease(), entry("1.1.0").ID(5).Succeeded())
 	retried := wireTime(eleven)
-	of := func(uid types.UID, id int64) promotion.Quarantine {
-		return failedElsewhere("sha256:bad", func(q *promotion.Quarantine) {
+	of := func(uid types.UID, id int64) quarantined.Quarantine {
+		return failedElsewhere("sha256:bad", func(q *quarantined.Quarantine) {
 			q.Spec.Lifted = true
 			q.Status.Failures[0].Rollout.UID, q.Status.Failures[0].EntryID = uid, id
 		})
 	}
 	uid := r.Obj().UID
 	for name, test := range map[string]struct {
-		quarantine promotion.Quarantine
+		quarantine quarantined.Quarantine
 		want       []string
 	}{
 		"of this Rollout":    {of(uid, 7), []string{}},
 		"of another entry":   {of(uid, 6), []string{v1alpha1.FailedBeforeReason}},
 		"of another Rollout": {of("other", 7), []string{v1alpha1.FailedBeforeReason}},
 		"of an earlier try": {
-			func() promotion.Quarantine {
+			func() quarantined.Quarantine {
 				q := of(uid, 7)
 				q.Status.Failures[0].LastRetryTimestamp = retried
 				return q

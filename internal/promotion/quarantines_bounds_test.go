@@ -18,14 +18,15 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 )
 
 // abusive returns quarantines as large as a tenant can make them. They are about the tags,
 // and about content that all releases may have; a third of them is lifted, and each lists
 // failures of the Rollout. That is the most that can be looked up.
-func abusive(n int, tags []string, digest string, uid types.UID) []promotion.Quarantine {
+func abusive(n int, tags []string, digest string, uid types.UID) []quarantined.Quarantine {
 	foreign := strings.Repeat("\x1b[31m\r\n\u202e", 128)
-	all := make([]promotion.Quarantine, n)
+	all := make([]quarantined.Quarantine, n)
 	for i := range all {
 		q := &all[i]
 		q.Name = fmt.Sprintf("ReleaseQuarantine %s-%d", strings.Repeat("x", 240), i)
@@ -108,7 +109,7 @@ func TestIndexFindsWhatALookAtEachFinds(t *testing.T) {
 	}
 }
 
-func endOf(all []*promotion.Quarantine) time.Time {
+func endOf(all []*quarantined.Quarantine) time.Time {
 	if len(all) == 0 {
 		return time.Time{}
 	}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
+)
+
+func (in Input) holding() quarantined.Holding { return in.Quarantines.Holding(in.Policy.Image, in.Now) }
+
+// IsAbout reports whether a quarantine is about a release of the Rollout.
+func IsAbout(in Input, spec *v1alpha1.ReleaseQuarantineSpec, release v1alpha1.VersionInfo) bool {
+	return quarantine.Matches(spec, quarantine.Release{Image: in.Policy.Image, Tag: release.Tag, Digest: releases.OrEmpty(release.Digest)})
+}
+
+// QuarantinesOn returns the quarantines that hold a release, whether or not the Rollout
+// obeys them.
+func QuarantinesOn(in Input, release v1alpha1.VersionInfo) []quarantined.Quarantine {
+	var all []quarantined.Quarantine
+	for i := range in.Quarantines.All {
+		if q := &in.Quarantines.All[i]; q.Holds(in.Now) && IsAbout(in, &q.Spec, release) {
+			all = append(all, *q)
+		}
+	}
+	return all
+}
+
+// notQuarantined checks that no quarantine that the Rollout obeys holds the release. While
+// quarantines cannot be read, nobody knows.
+func notQuarantined(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
+	if !in.Rollout.Spec.Quarantine.Obeys() {
+		return nil
+	}
+	if problem := in.Quarantines.Problem; problem != nil {
+		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
+	}
+	return in.holding().Held(release)
+}
+
+// notRecalled checks that no quarantine holds the release even for users. A Rollout that
+// does not obey quarantines obeys these.
+func notRecalled(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
+	return in.holding().Recalled(release)
+}
+
+// recalled explains why a version that a user has pinned is not promoted; nil if it is.
+func recalled(in Input, ledger []v1alpha1.VersionInfo) *verdict.Hold {
+	wanted := in.Rollout.Pinned()
+	if wanted == "" || in.runsTag(wanted) {
+		return nil
+	}
+	return notRecalled(in, releases.Known(ledger, wanted))
+}
