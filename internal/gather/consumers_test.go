@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -23,7 +23,7 @@ func fromElsewhere() client.Object {
 }
 
 // observed returns what is gathered of the only target.
-func observed(t *testing.T, g Gatherer, rollout *v1alpha1.Rollout) promotion.Target {
+func observed(t *testing.T, g Gatherer, rollout *v1alpha1.Rollout) content.Target {
 	t.Helper()
 	s := g.Gather(t.Context(), rollout, fixture.Noon)
 	NewWithT(t).Expect(s.Err).NotTo(HaveOccurred())

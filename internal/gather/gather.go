@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -89,7 +90,7 @@ type Memory interface {
 	// Stale reports whether the copy of an object is older than the last write to it.
 	Stale(copied client.Object) bool
 	// Judge returns the state of a target, given what its copy shows.
-	Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error)
+	Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen content.Target) (content.Target, error)
 	// Checks returns HealthChecks as they count, and why some cannot be reset, by
 	// "namespace/name". It may change the slice, but nothing that its items refer to.
 	Checks(rollout *v1alpha1.Rollout, checks []v1alpha1.HealthCheck) (counted []v1alpha1.HealthCheck, rejected map[string]string)

@@ -11,7 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -32,7 +32,7 @@ func TestUnhealthyTargetIsAskedWhetherItWasStarted(t *testing.T) {
 	} {
 		t.Run(target.Kind(), func(t *testing.T) {
 			g, asked := NewWithT(t), &unstarted{}
-			got := Gatherer{Started: asked}.notStarted(t.Context(), running, target, promotion.Target{Unhealthy: true})
+			got := Gatherer{Started: asked}.notStarted(t.Context(), running, target, content.Target{Unhealthy: true})
 			g.Expect(got).To(Equal(want != ""))
 			if got {
 				g.Expect(*asked).To(ConsistOf(HaveField("String()", want)))

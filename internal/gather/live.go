@@ -15,7 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 )
 
@@ -38,8 +38,8 @@ func (g Gatherer) Confirm(ctx context.Context, s *Snapshot) error {
 // liveTargets reads the targets past the caches, without deleted ones, and their state. It
 // holds no more of them than their outlines, because a tenant may have many. Field conflicts
 // and refused writes stay as gathered.
-func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets.Target, live []promotion.Target, err error) {
-	outlines, states := make([]*targets.Target, len(s.Found)), make([]promotion.Target, len(s.Found))
+func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets.Target, live []content.Target, err error) {
+	outlines, states := make([]*targets.Target, len(s.Found)), make([]content.Target, len(s.Found))
 	err = targets.EachLive(ctx, g.Live, s.Found, func(i int, t targets.Target) {
 		outline := t.Outline()
 		outlines[i], states[i] = &outline, g.liveState(s, i, t)
@@ -55,7 +55,7 @@ func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets
 	return found, live, nil
 }
 
-func (g Gatherer) liveState(s *Snapshot, i int, t targets.Target) promotion.Target {
+func (g Gatherer) liveState(s *Snapshot, i int, t targets.Target) content.Target {
 	gathered, now := s.Targets.All[i], g.permitted(t, t.Observe(s.Rollout, s.Rollout.Current().Version.Tag))
 	isSame := t.Object().GetUID() == s.Found[i].Object().GetUID()
 	if isSame && gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {

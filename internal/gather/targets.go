@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -52,7 +52,7 @@ func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]
 
 // withoutTargets records that the targets could not be read. None is written.
 func (s *Snapshot) withoutTargets(err error) error {
-	s.Found, s.Input.Targets = nil, promotion.Targets{Problem: &verdict.Problem{
+	s.Found, s.Input.Targets = nil, content.Targets{Problem: &verdict.Problem{
 		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + Because(err),
 	}}
 	return err
@@ -60,7 +60,7 @@ func (s *Snapshot) withoutTargets(err error) error {
 
 // observe returns the state of a target for the version of the newest entry, or of the
 // possible first entry.
-func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (promotion.Target, error) {
+func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (content.Target, error) {
 	rollout, version := s.Rollout, s.version()
 	seen := g.permitted(t, t.Observe(rollout, version))
 	if rollout.Current() == nil {
@@ -79,7 +79,7 @@ func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (p
 
 // notStarted reports whether a target is unhealthy only because something was not started.
 // It is asked only while a promotion runs: it decides what the failure says.
-func (g Gatherer) notStarted(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) bool {
+func (g Gatherer) notStarted(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen content.Target) bool {
 	if g.Started == nil || t.Repository != nil || !seen.Unhealthy || !rollout.Current().State().Running() {
 		return false
 	}
@@ -93,7 +93,7 @@ func subjectOf(t targets.Target) kustomization.Subject {
 
 // permitted reports a conflict if the source of a target is in another namespace and that
 // is not allowed.
-func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.Target {
+func (g Gatherer) permitted(t targets.Target, seen content.Target) content.Target {
 	if source := t.ForeignSource(); g.NoCrossNamespaceRefs && source != "" {
 		seen.State, seen.Reason = v1alpha1.TargetConflict, v1alpha1.TargetAccessDenied
 		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
@@ -105,7 +105,7 @@ func (g Gatherer) permitted(t targets.Target, seen promotion.Target) promotion.T
 // remember keeps the last known failure of a target while Flux tries again, and why Flux
 // could not get what it should apply. It drops a rejected write once there is nothing left
 // to write.
-func remember(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target, version string) promotion.Target {
+func remember(rollout *v1alpha1.Rollout, t targets.Target, seen content.Target, version string) content.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Reason != "" {
 		return seen
 	}
@@ -208,6 +208,6 @@ func (v *versions) carried() []string {
 // target.
 func (s *Snapshot) isOutdated() bool {
 	return slices.ContainsFunc(s.Found, func(t targets.Target) bool {
-		return promotion.IsOutdated(s.Rollout.Status.History, targets.PromotionOf(t.Object(), s.Rollout.Name))
+		return content.IsOutdated(s.Rollout.Status.History, targets.PromotionOf(t.Object(), s.Rollout.Name))
 	})
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -36,7 +36,7 @@ func TestRememberedFailureIsKnownByItsReason(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			rollout := fixture.MakeRollout("shop").Obj()
-			seen := promotion.Target{Kind: tt.target.Kind(), Namespace: fixture.Namespace, Name: "web", State: v1alpha1.TargetPending}
+			seen := content.Target{Kind: tt.target.Kind(), Namespace: fixture.Namespace, Name: "web", State: v1alpha1.TargetPending}
 			rollout.Status.Targets = []v1alpha1.TargetStatus{{
 				Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name, Version: tag,
 				State: v1alpha1.TargetFailed, Reason: tt.reason, Message: tt.message,

@@ -47,7 +47,7 @@ func (d *Decision) chooseOutcome(in Input) {
 // healthy.
 func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
 	deadline := deadlineOf(in, entry, proofs)
-	applied := in.Targets.applied()
+	applied := in.Targets.AreApplied()
 	healthy := applied && in.Health.Proven(proofs)
 	switch {
 	case applied && proofs.Has(evidence.Disproven):
@@ -92,15 +92,15 @@ func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry,
 		d.failByHealth(in, proofs)
 	case !targetsLostAt.IsZero() && !in.Now.Before(targetsLostAt):
 		d.failByTargets(in, proofs)
-	case !in.Health.Proven(proofs) || in.Targets.unhealthy():
+	case !in.Health.Proven(proofs) || in.Targets.AreUnhealthy():
 		d.standStill(in, entry, proofs)
 		d.lookAt(lostAt)
 		d.lookAt(targetsLostAt)
 	case in.Now.Before(end):
 		d.wait(v1alpha1.ProgressingReason, "baking until "+verdict.Clock(end))
 		d.lookAt(end)
-	case !in.Targets.applied():
-		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.outdated(), "; "))
+	case !in.Targets.AreApplied():
+		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.Outdated(), "; "))
 		d.Overdue = true
 	default:
 		d.endBake(in)
@@ -129,7 +129,7 @@ func (d *Decision) awaitHealth(in Input, proofs evidence.Proofs) {
 	case in.Health.Problem != nil:
 		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
 	case len(in.Health.Refused(proofs)) > 0:
-		d.wait(v1alpha1.ProgressingReason, in.Targets.evidence()+"; waiting for "+truncate.Join(in.Health.Refused(proofs), "; "))
+		d.wait(v1alpha1.ProgressingReason, in.Targets.Evidence()+"; waiting for "+truncate.Join(in.Health.Refused(proofs), "; "))
 		d.Overdue = true
 	default:
 		d.wait(v1alpha1.ProgressingReason, "waiting for "+evidence.NamesOf(proofs.Checks(evidence.Unreset, evidence.Undecided)))
@@ -144,7 +144,7 @@ const Patience = 10 * time.Second
 // if the deadline has passed. Otherwise it returns when the wait becomes overdue.
 func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
 	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
-		d.Message, d.Overdue = in.Targets.evidence()+"; "+d.Message, true // appliedTime is stored from here on
+		d.Message, d.Overdue = in.Targets.Evidence()+"; "+d.Message, true // appliedTime is stored from here on
 		return time.Time{}
 	}
 	var since time.Time
@@ -159,7 +159,7 @@ func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, p
 	if due := since.Add(Patience); in.Now.Before(due) {
 		return due
 	}
-	d.Message, d.Overdue = in.Targets.evidence()+"; "+d.Message, true
+	d.Message, d.Overdue = in.Targets.Evidence()+"; "+d.Message, true
 	return time.Time{}
 }
 
@@ -192,7 +192,7 @@ func (d *Decision) finish(in Input) {
 // again, from the moment at which the targets are seen applied.
 func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
 	deadline := timeoutOf(in.Rollout, entry)
-	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.applied() {
+	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.AreApplied() {
 		return deadline
 	}
 	since := in.Now
@@ -228,7 +228,7 @@ func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry
 func proven(in Input) string {
 	var shown []string
 	if len(in.Targets.All) > 0 {
-		shown = append(shown, in.Targets.evidence())
+		shown = append(shown, in.Targets.Evidence())
 	}
 	if len(in.Health.Checks) > 0 {
 		checks := verdict.Count(len(in.Health.Checks), "HealthCheck")

@@ -39,8 +39,8 @@ const lull = time.Minute
 // standStill waits until everything proves the release healthy again.
 func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
 	d.awaitHealth(in, proofs)
-	if in.Targets.unhealthy() {
-		d.Message = truncate.Join(in.Targets.outdated(), "; ")
+	if in.Targets.AreUnhealthy() {
+		d.Message = truncate.Join(in.Targets.Outdated(), "; ")
 	}
 	since := unprovenSince(entry, in.Now)
 	d.Unproven, d.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", verdict.Clock(since), d.Message)

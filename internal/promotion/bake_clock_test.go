@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -145,7 +146,7 @@ func TestRetryBeginsAnotherBake(t *testing.T) {
 	diff(t, (*metav1.Time)(nil), clockIn(entry).since)
 }
 
-func unhealthy(name string) promotion.Target {
+func unhealthy(name string) content.Target {
 	t := target(name, v1alpha1.TargetFailed, "it is down")
 	t.Reason, t.Unhealthy = v1alpha1.TargetUnhealthy, true
 	return t

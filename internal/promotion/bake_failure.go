@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -45,7 +46,7 @@ const atDeadline = "not applied and healthy within"
 func (d *Decision) failByDeadline(in Input, proofs evidence.Proofs) {
 	failed := proofs.Failed(evidence.Unreset, evidence.Undecided, evidence.Disproven)
 	missing := in.Health.Refused(proofs)
-	if outdated := in.Targets.outdated(); len(outdated) > 0 {
+	if outdated := in.Targets.Outdated(); len(outdated) > 0 {
 		missing = append(missing, truncate.Join(outdated, "; "))
 	}
 	if len(failed) > 0 {
@@ -60,7 +61,7 @@ func (d *Decision) failByDeadline(in Input, proofs evidence.Proofs) {
 
 // fluxGaveUp reports whether a promotion has failed because Flux does not try again.
 func (in Input) fluxGaveUp() bool {
-	return in.Targets.gaveUp() && Protected(&in.Rollout.Spec) && !in.Rollout.Recovering()
+	return in.Targets.GaveUp() && Protected(&in.Rollout.Spec) && !in.Rollout.Recovering()
 }
 
 // missed reports whether a deadline, if there is one, has passed for something else than
@@ -73,7 +74,7 @@ func (in Input) missed(deadline time.Time, proofs evidence.Proofs) bool {
 // asked and had no data so far. The deadline is about being applied and rolled out:
 // at night, nobody may use the application.
 func (in Input) onlyLacksTraffic(proofs evidence.Proofs) bool {
-	if !in.Targets.applied() || in.Health.Problem != nil || proofs.Has(evidence.Unreset, evidence.Disproven) {
+	if !in.Targets.AreApplied() || in.Health.Problem != nil || proofs.Has(evidence.Unreset, evidence.Disproven) {
 		return false
 	}
 	return !slices.ContainsFunc(proofs.Checks(evidence.Undecided), func(c v1alpha1.HealthCheck) bool { return !hadNoData(c) })
@@ -90,15 +91,11 @@ func causeAtDeadline(in Input, proofs evidence.Proofs) v1alpha1.FailureCause {
 	switch {
 	case proofs.Has(evidence.Disproven):
 		return in.causeOf(proofs.Checks(evidence.Disproven))
-	case slices.ContainsFunc(in.Targets.All, Target.condemns):
+	case slices.ContainsFunc(in.Targets.All, content.Target.Condemns):
 		return v1alpha1.CauseTargetUnhealthy
 	}
 	return v1alpha1.CauseDeployTimeout
 }
-
-// condemns reports whether the target says something about the release: it was applied, it
-// ran, and it did not become healthy.
-func (t Target) condemns() bool { return t.Unhealthy && !t.NotStarted && !t.Shared }
 
 // defaultLossAfter is how long what was healthy may be missing without spec.deployTimeout.
 const defaultLossAfter = 10 * time.Minute
@@ -152,7 +149,7 @@ func lostSince(check *v1alpha1.HealthCheck, entry *v1alpha1.DeploymentHistoryEnt
 // targetsLostAt returns when targets that are not healthy any more make the bake fail; zero
 // if they do not.
 func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time {
-	if !in.Targets.unhealthy() || in.Rollout.Recovering() {
+	if !in.Targets.AreUnhealthy() || in.Rollout.Recovering() {
 		return time.Time{}
 	}
 	return unprovenSince(entry, in.Now).Add(lossAfter(&in.Rollout.Spec))
@@ -160,5 +157,5 @@ func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time 
 
 // failByTargets reports the targets whose objects have become unhealthy.
 func (d *Decision) failByTargets(in Input, proofs evidence.Proofs) {
-	d.fail(causeAtDeadline(in, proofs), nil, truncate.Join(in.Targets.outdated(), "; "))
+	d.fail(causeAtDeadline(in, proofs), nil, truncate.Join(in.Targets.Outdated(), "; "))
 }

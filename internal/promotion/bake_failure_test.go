@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -95,7 +96,7 @@ func TestCauseOfAFailure(t *testing.T) {
 	deploys := func(checks ...*fixture.HealthCheckBuilder) *situation {
 		return given(deploying().BakeTime(time.Hour).DeployTimeout(time.Hour)).targets(applied("apps")).resetChecks(checks...)
 	}
-	late := func(target promotion.Target) *situation { return deploys().at(one).targets(target) }
+	late := func(target content.Target) *situation { return deploys().at(one).targets(target) }
 	starved, shared := unhealthy("apps"), unhealthy("apps")
 	starved.NotStarted, shared.Shared = true, true
 	for name, test := range map[string]struct {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // pulls returns an OCIRepository into which Flux has pulled 1.1.0.
-func pulls(image, digest string) promotion.Target {
-	return promotion.Target{
+func pulls(image, digest string) content.Target {
+	return content.Target{
 		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "apps", State: v1alpha1.TargetApplied, Image: image, Digest: digest,
 	}
 }
@@ -76,7 +77,7 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		given *situation
-		has   promotion.Target
+		has   content.Target
 		want  want
 	}{
 		"the release's content":                        {of("aaa", deploying), pulls(image, "sha256:aaa"), isApplied},
@@ -124,7 +125,7 @@ func TestPulledContentIsTheReleaseOrIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in := test.given.targets(append([]promotion.Target{test.has}, test.given.input.Targets.All...)...).in()
+			in := test.given.targets(append([]content.Target{test.has}, test.given.input.Targets.All...)...).in()
 			for range 2 { // targets that were already compared are compared again, with the same result
 				in.Targets.All = in.Compared()
 			}
@@ -203,7 +204,7 @@ func TestOldContentOfOneTargetIsNoOtherPush(t *testing.T) {
 	in.Targets.All = in.Compared()
 	d := promotion.Decide(in)
 	diff(t, []any{promotion.Supersede, v1alpha1.TagMovedReason}, []any{d.Action, d.Reason})
-	diff(t, []string{"sha256:aaa", "sha256:bbb"}, []string{in.DigestToStore(in.Targets.All[0], d.Outcome), in.DigestToStore(in.Targets.All[1], d.Outcome)})
+	diff(t, []string{"sha256:aaa", "sha256:bbb"}, []string{in.Content().DigestToStore(in.Targets.All[0], d.Deploys()), in.Content().DigestToStore(in.Targets.All[1], d.Deploys())})
 }
 
 // Two objects pulled the tag before and after it was pushed again, and nobody knows which
@@ -276,7 +277,7 @@ func TestPulledContentWhileThePolicyCannotBeRead(t *testing.T) {
 			if made := d.Reason == v1alpha1.TagMovedReason; made != (test.becomes != nil) || made && d.Release != *test.becomes {
 				t.Errorf("it becomes %v for %q, want %v", d.Release, d.Reason, test.becomes)
 			}
-			stored := in.DigestToStore(in.Targets.All[0], d.Outcome)
+			stored := in.Content().DigestToStore(in.Targets.All[0], d.Deploys())
 			diff(t, test.stored, stored)
 
 			history, err := promotion.Record(in, d)

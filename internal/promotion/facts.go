@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
@@ -83,7 +84,7 @@ func groundsOf(entry, before *v1alpha1.DeploymentHistoryEntry) (v1alpha1.Grounds
 		return "", nil
 	case before.State() == v1alpha1.BakeFailed && strings.HasPrefix(message, rolledBackFrom+nameOf(before)):
 		return v1alpha1.GroundsRollback, nil
-	case strings.Contains(message, pushedAgain):
+	case strings.Contains(message, content.PushedAgain):
 		return v1alpha1.GroundsMoved, nil
 	case strings.HasSuffix(message, carriedText):
 		return v1alpha1.GroundsAdopted, nil
@@ -124,7 +125,7 @@ func causeOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
 // recordApplied stores when the targets were first seen to have applied the release of the
 // current entry.
 func recordApplied(in Input, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || in.isOutdated() || !in.Targets.applied() {
+	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || in.isOutdated() || !in.Targets.AreApplied() {
 		return
 	}
 	history[0].AppliedTime = &metav1.Time{Time: in.Now.Truncate(time.Second)}

@@ -19,10 +19,10 @@ import (
 // then on. Otherwise spec.firstRelease decides: either the version that already runs is
 // taken over, or the first release is promoted past the gates.
 func (d *Decision) chooseFirst(in Input) {
-	switch owned := in.Targets.ownedVersions(); {
+	switch owned := in.Targets.OwnedVersions(); {
 	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || d.Problem != nil:
-	case in.Targets.disagree() != nil:
-		d.Problem = in.Targets.disagree()
+	case in.Targets.Disagree() != nil:
+		d.Problem = in.Targets.Disagree()
 	case len(owned) > 1:
 		d.Problem = &verdict.Problem{
 			Reason: v1alpha1.TargetsDisagreeReason,

@@ -7,11 +7,12 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
-func unset(name string) promotion.Target {
+func unset(name string) content.Target {
 	t := pending(name)
 	t.Unset = true
 	return t
@@ -92,7 +93,7 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 	for name, test := range map[string]struct {
 		carried []string
-		target  promotion.Target
+		target  content.Target
 		want    verdict.Problem
 	}{
 		"a target that carries none, where anything may run": {

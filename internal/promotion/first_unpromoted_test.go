@@ -6,19 +6,19 @@ import (
 	"testing"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // pulling returns an OCIRepository that has pulled a revision.
-func pulling(name, revision string) promotion.Target {
-	return promotion.Target{
+func pulling(name, revision string) content.Target {
+	return content.Target{
 		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: name, State: v1alpha1.TargetPending, Pulled: revision,
 	}
 }
 
 // pullingUntagged returns one whose tag is not set.
-func pullingUntagged(name, revision string) promotion.Target {
+func pullingUntagged(name, revision string) content.Target {
 	t := pulling(name, revision)
 	t.Unset = true
 	return t
@@ -58,7 +58,7 @@ func TestNotPromotedNamesWhatRunsBeforeTheFirstPromotion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got string
-			if problem := promotion.NotPromotedProblem(test.given.in()); problem != nil {
+			if problem := test.given.in().Content().NotPromotedProblem(); problem != nil {
 				got = problem.Message
 				diff(t, v1alpha1.NotPromotedReason, problem.Reason)
 			}

@@ -114,7 +114,7 @@ func asDeployed(in Input, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.Ve
 		if history[i].Version.Tag != tag {
 			continue
 		}
-		deployed, _ := in.ofEntry(history, i)
+		deployed, _ := in.Content().OfEntry(history, i)
 		if deployed.Digest != nil && !releases.Equal(deployed.Digest, release.Digest) {
 			return deployed
 		}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -89,7 +90,7 @@ func recordOutcome(
 	history[0].FailedHealthChecks = releases.FailedToLimit(o.Failed)
 	recordCause(in, o, &history[0])
 	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
-		version.Digest = releases.OrNil(in.pulled())
+		version.Digest = releases.OrNil(in.Content().Pulled())
 	}
 	if to == v1alpha1.BakeSucceeded {
 		history[0].ProvenBy = proofOf(in)
@@ -189,7 +190,7 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 // targets, it continues from Unix time, above the ids of the targets: other programs may
 // have stored the ids of entries that wrote no target, and of which nothing is left.
 func nextID(in Input, history []v1alpha1.DeploymentHistoryEntry) int64 {
-	highest, written := highestID(history), in.Targets.promotion()
+	highest, written := content.HighestID(history), in.Targets.NewestPromotion()
 	if lost := highest == 0 && len(in.Targets.Owned) > 0; lost || written > highest {
 		return max(in.Now.Unix(), written+1)
 	}

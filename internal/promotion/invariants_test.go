@@ -12,6 +12,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
@@ -161,7 +162,7 @@ func (w *world) checkMoved(in promotion.Input, d promotion.Decision) {
 	if d.Release.Tag != tag || w.pushes[tag] == 0 {
 		w.fail("%s is recorded as pushed again; %s was deployed, and pushed again %d times", d.Release.Tag, tag, w.pushes[tag])
 	}
-	if !slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool {
+	if !slices.ContainsFunc(in.Targets.All, func(t content.Target) bool {
 		return t.Moved != "" && (t.Image != image || in.Policy.Image == "" && digestOf(d.Release) == "" || t.Digest == digestOf(d.Release))
 	}) {
 		w.fail("%s is recorded as %s, which no target has pulled", tag, digestOf(d.Release))
@@ -274,7 +275,7 @@ func (w *world) checkFailure(in promotion.Input) {
 		states[proof.State] = true
 	}
 	wrong := states[evidence.Undecided] || states[evidence.Disproven] ||
-		slices.ContainsFunc(in.Targets.All, func(t promotion.Target) bool { return t.Mismatch || t.Unhealthy })
+		slices.ContainsFunc(in.Targets.All, func(t content.Target) bool { return t.Mismatch || t.Unhealthy })
 	if w.allApplied() && !wrong && w.memory.deaths == 0 {
 		w.fail("%s failed although it is applied, and no HealthCheck was asked in vain", w.current().Version.Tag)
 	}

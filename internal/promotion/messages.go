@@ -51,9 +51,6 @@ const (
 	carriedText = "; the targets carry this version"
 	// rolledBackFrom begins the message of a rollback.
 	rolledBackFrom = "rolled back from "
-	// pushedAgain is part of the message of an entry that Flux has deployed without a
-	// request.
-	pushedAgain = " was pushed again, and "
 )
 
 // choiceMessage says why the controller promotes a release.

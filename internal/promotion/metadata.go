@@ -45,12 +45,12 @@ func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 			lacking.Note(v)
 		}
 	}
-	for _, release := range in.knownEntries() {
+	for _, release := range in.Content().KnownEntries() {
 		if !releases.HasMetadata(release) {
 			lacking.Note(release)
 		}
 	}
-	if in.Targets.mismatch() {
+	if in.Targets.Mismatch() {
 		lacking.Note(in.Rollout.Current().Version)
 	}
 	return lacking.Releases
@@ -79,7 +79,7 @@ func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 
 // completedEntry returns the release of an entry with the metadata from the registry.
 func completedEntry(in Input, history []v1alpha1.DeploymentHistoryEntry, i int) v1alpha1.VersionInfo {
-	if release, ok := in.ofEntry(history, i); ok && in.registry().MetadataOf(release) != nil {
+	if release, ok := in.Content().OfEntry(history, i); ok && in.registry().MetadataOf(release) != nil {
 		return in.registry().Completed(release)
 	}
 	return history[i].Version

@@ -4,7 +4,6 @@ package promotion
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -17,51 +16,6 @@ import (
 // the id of its entry. So a target that carries a higher id than the history shows that an
 // old status was restored. What such a history names is not what should run: to follow it
 // would take the targets back, past everything that has been decided since.
-
-// IsOutdated reports whether a history does not have the promotion that has written a
-// target last, because it is older. An empty history is not old, but new or lost.
-func IsOutdated(history []v1alpha1.DeploymentHistoryEntry, promotion int64) bool {
-	return len(history) > 0 && promotion > highestID(history)
-}
-
-// highestID returns the highest id in a history. It ignores an id that cannot be
-// incremented, because only a mistake can have written it.
-func highestID(history []v1alpha1.DeploymentHistoryEntry) int64 {
-	var highest int64
-	for i := range history {
-		if id := history[i].IDOrZero(); id < math.MaxInt64 {
-			highest = max(highest, id)
-		}
-	}
-	return highest
-}
-
-// Newest returns the target that the newest promotion has written; nil if it is not known
-// which promotion has written any of them.
-func (t Targets) Newest() *Target {
-	var newest *Target
-	for i := range t.All {
-		if id := t.All[i].Promotion; id > 0 && (newest == nil || id > newest.Promotion) {
-			newest = &t.All[i]
-		}
-	}
-	return newest
-}
-
-// promotion returns the id of the newest promotion that has written a target; zero if it is
-// not known.
-func (t Targets) promotion() int64 {
-	if newest := t.Newest(); newest != nil {
-		return newest.Promotion
-	}
-	return 0
-}
-
-// Outdate reports whether a newer promotion than those of a history has written one of the
-// targets. Then nothing may be written to any of them.
-func (t Targets) Outdate(history []v1alpha1.DeploymentHistoryEntry) bool {
-	return IsOutdated(history, t.promotion())
-}
 
 func (in Input) isOutdated() bool { return in.Targets.Outdate(in.Rollout.Status.History) }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -16,7 +17,7 @@ import (
 const adopt = "rollout.kuberik.com/adopt"
 
 // writtenBy returns a target that a promotion has written last.
-func writtenBy(id int64, t promotion.Target) promotion.Target {
+func writtenBy(id int64, t content.Target) content.Target {
 	t.Promotion = id
 	return t
 }
@@ -55,7 +56,7 @@ func TestHistoryIsOutdated(t *testing.T) {
 		"the newest id counts, wherever it is":                       {history(1, 5), []int64{3}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var targets promotion.Targets
+			var targets content.Targets
 			for _, id := range test.targets {
 				targets.All = append(targets.All, writtenBy(id, applied("apps")))
 			}
@@ -181,7 +182,7 @@ func TestNormalRulesApplyAfterAnAdoption(t *testing.T) {
 			t.Fatal(err)
 		}
 		in.Rollout.Status.History, in.Rollout.Annotations = history, nil
-		in.Targets = promotion.Targets{All: []promotion.Target{writtenBy(2, applied("apps"))}}
+		in.Targets = content.Targets{All: []content.Target{writtenBy(2, applied("apps"))}}
 	}
 	current := in.Rollout.Current()
 	diff(t, "1.1.0", current.Version.Tag)

@@ -16,6 +16,7 @@
 // Below it are packages that know only what they are given:
 //
 //	releases          which releases there are, in which order, and what is known of them
+//	content           which content the targets run
 //	evidence          what HealthChecks prove about a promotion
 //	upstream          what the environments before this one have proven
 //	quarantined       what quarantines hold, and which failures they know
@@ -40,14 +41,11 @@
 //	environments.go   holds by the environments before this one
 //	first.go          the first promotion; taking over after the history was lost
 //	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
-//	first_unpromoted.go
-//	                  what runs before the first promotion
 //	outdated.go       a history that is older than its targets
 //
 //	How the current promotion is doing:
 //
-//	targets.go        what the Flux objects of the Rollout report
-//	content.go        whether Flux has pulled the content of the release
+//	moved.go          content that Flux has deployed without a request
 //	bake.go           the outcome of the current promotion
 //	recovery.go       promotions that cannot fail
 //	failure.go        how to continue after a failed promotion
@@ -72,6 +70,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -103,7 +102,7 @@ type Input struct {
 	// Health is what the selected HealthChecks report.
 	Health evidence.Health
 	// Targets contains what the Flux objects of the Rollout have set and report.
-	Targets Targets
+	Targets content.Targets
 }
 
 // Gates are the objects that can hold releases.
@@ -248,6 +247,10 @@ type Requests struct {
 }
 
 func (o Outcome) hasLifted(hold v1alpha1.LiftedHold) bool { return slices.Contains(o.Lifted, hold) }
+
+// Deploys reports whether the targets have yet to show which content they run: all else than
+// content that they have pulled without a request.
+func (o Outcome) Deploys() bool { return o.Action.Promotes() && o.Reason != v1alpha1.TagMovedReason }
 
 // usesUpWords reports whether the promotion uses up the annotations deploy-user and
 // deploy-message. What nobody has requested leaves them for a later promotion.

@@ -63,7 +63,7 @@ func (in Input) failedContent(i int) string {
 	if digest := releases.OrEmpty(version.Digest); digest != "" || i > 0 {
 		return cmp.Or(digest, releases.OrEmpty(releases.Known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
 	}
-	return cmp.Or(in.content(), releases.OrEmpty(releases.Known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
+	return cmp.Or(in.Content().Digest(), releases.OrEmpty(releases.Known(in.Rollout.Status.AvailableReleases, version.Tag).Digest))
 }
 
 // failureOf returns what identifies the failure of a history entry.

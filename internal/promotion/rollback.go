@@ -294,7 +294,7 @@ func overdueSince(in Input) time.Time {
 	if !spec.RollsBack() || !current.IsRollback() || !current.State().Running() {
 		return time.Time{}
 	}
-	due := current.PromotedTime().Add(spec.RollbackOverdueAfter(in.Targets.longestWait()))
+	due := current.PromotedTime().Add(spec.RollbackOverdueAfter(in.Targets.LongestWait()))
 	if bake := spec.BakeTimeOf(current); bake != nil && current.State() == v1alpha1.BakeInProgress {
 		if started := current.BakeStartTime; started != nil && started.After(due) {
 			due = started.Time

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
@@ -60,7 +61,7 @@ type facts struct {
 	rollout *v1alpha1.Rollout
 	gates   []v1alpha1.RolloutGate
 	checks  []v1alpha1.HealthCheck
-	targets promotion.Targets
+	targets content.Targets
 }
 
 func record(t *testing.T, s scenario) *recording {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -161,7 +162,7 @@ func (s *situation) healthUnreadable() *situation {
 	return s
 }
 
-func (s *situation) targets(targets ...promotion.Target) *situation {
+func (s *situation) targets(targets ...content.Target) *situation {
 	s.input.Targets.All = targets
 	return s
 }
@@ -183,21 +184,21 @@ func (s *situation) carried(versions ...string) *situation {
 	return s
 }
 
-func applied(name string) promotion.Target { return target(name, v1alpha1.TargetApplied, "") }
+func applied(name string) content.Target { return target(name, v1alpha1.TargetApplied, "") }
 
-func pending(name string) promotion.Target { return target(name, v1alpha1.TargetPending, "") }
+func pending(name string) content.Target { return target(name, v1alpha1.TargetPending, "") }
 
 // pulledOnly is an OCIRepository that has pulled the release, and that nothing is known to
 // apply.
-func pulledOnly(name string) promotion.Target {
-	return promotion.Target{
+func pulledOnly(name string) content.Target {
+	return content.Target{
 		Kind: "OCIRepository", Namespace: fixture.Namespace, Name: name, State: v1alpha1.TargetApplied, PulledOnly: true,
 		Reason: v1alpha1.TargetNoConsumer, Message: "nothing applies it",
 	}
 }
 
-func target(name string, state v1alpha1.TargetState, message string) promotion.Target {
-	return promotion.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state, Message: message}
+func target(name string, state v1alpha1.TargetState, message string) content.Target {
+	return content.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state, Message: message}
 }
 
 // order returns an order from a spec that is known to be valid.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
@@ -363,7 +364,7 @@ func (w *world) gather() promotion.Input {
 			seen.Image, seen.Digest = object.image, object.pulled
 		}
 		seen.Promotion = object.promotion
-		if promotion.IsOutdated(w.rollout.Status.History, object.promotion) {
+		if content.IsOutdated(w.rollout.Status.History, object.promotion) {
 			seen.State, seen.Reason, seen.Digest = v1alpha1.TargetConflict, v1alpha1.TargetHistoryOutdated, ""
 		}
 		in.Targets.All = append(in.Targets.All, seen)
@@ -505,7 +506,7 @@ func (w *world) showTargets(in promotion.Input, d promotion.Decision) {
 	w.rollout.Status.Targets = nil
 	for _, t := range in.Targets.All {
 		w.rollout.Status.Targets = append(w.rollout.Status.Targets, v1alpha1.TargetStatus{
-			Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, Version: w.current().Version.Tag, Digest: in.DigestToStore(t, d.Outcome),
+			Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, Version: w.current().Version.Tag, Digest: in.Content().DigestToStore(t, d.Deploys()),
 		})
 	}
 }
@@ -570,7 +571,7 @@ func (w *world) scheduled(name string, action v1alpha1.ScheduleAction, zone stri
 // isOutdated reports whether a newer promotion than those of the history has written a
 // target.
 func (w *world) isOutdated() bool {
-	return slices.ContainsFunc(w.targets, func(o *fluxObject) bool { return promotion.IsOutdated(w.rollout.Status.History, o.promotion) })
+	return slices.ContainsFunc(w.targets, func(o *fluxObject) bool { return content.IsOutdated(w.rollout.Status.History, o.promotion) })
 }
 
 func (w *world) write(object *fluxObject, entry *v1alpha1.DeploymentHistoryEntry) {

@@ -13,6 +13,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -243,7 +244,7 @@ func (b basis) targetsApplied() metav1.Condition {
 // DigestMismatchReason if every conflict is only content other than the release. Otherwise
 // it returns TargetConflictReason.
 func (b basis) conflictReason() string {
-	other := func(t promotion.Target) bool { return t.State == v1alpha1.TargetConflict && !t.Mismatch }
+	other := func(t content.Target) bool { return t.State == v1alpha1.TargetConflict && !t.Mismatch }
 	switch {
 	case b.Targets.Outdate(b.status.History):
 		return v1alpha1.HistoryOutdatedReason
@@ -258,7 +259,7 @@ func pendingBecause(targets []v1alpha1.TargetStatus) string {
 	var text strings.Builder
 	for _, t := range targets {
 		switch {
-		case promotion.NotTried(t.State, t.Reason):
+		case content.NotTried(t.State, t.Reason):
 			fmt.Fprintf(&text, "; %s %s: %s", t.Kind, t.Name, t.Message)
 		case t.State == v1alpha1.TargetPending && t.Message != "":
 			fmt.Fprintf(&text, "; %s %s %s", t.Kind, t.Name, t.Message)

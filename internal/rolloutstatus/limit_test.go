@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -94,7 +95,7 @@ func flood(random *rand.Rand) promotion.Input {
 	}
 	for i := range pick(600) {
 		states := []v1alpha1.TargetState{v1alpha1.TargetApplied, v1alpha1.TargetPending, v1alpha1.TargetFailed, v1alpha1.TargetConflict}
-		in.Targets.All = append(in.Targets.All, promotion.Target{
+		in.Targets.All = append(in.Targets.All, content.Target{
 			Kind: "Kustomization", Namespace: "team", Name: fmt.Sprintf("app-%04d", i), State: states[pick(4)], Message: say(),
 		})
 	}
@@ -162,8 +163,8 @@ func floodGates(in *promotion.Input, pick func(int) int, say func() string, tags
 // Flux is not Ready for a moment in each of its passes. That one target fails changes
 // nothing of the others.
 func TestTargetBeyondTheLimitStaysApplied(t *testing.T) {
-	target := func(name string, state v1alpha1.TargetState) promotion.Target {
-		return promotion.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state}
+	target := func(name string, state v1alpha1.TargetState) content.Target {
+		return content.Target{Kind: "Kustomization", Namespace: fixture.Namespace, Name: name, State: state}
 	}
 	for name, tt := range map[string]struct {
 		unlisted v1alpha1.UnlistedCounts
@@ -182,7 +183,7 @@ func TestTargetBeyondTheLimitStaysApplied(t *testing.T) {
 				Kind: "Kustomization", Namespace: fixture.Namespace, Name: "a", Version: "1.0.0", State: v1alpha1.TargetFailed, Reason: v1alpha1.TargetNotApplied,
 			}}
 			in := promotion.Input{Now: fixture.Noon, Rollout: rollout}
-			in.Targets.All = []promotion.Target{target("a", v1alpha1.TargetFailed), target("b", v1alpha1.TargetPending)}
+			in.Targets.All = []content.Target{target("a", v1alpha1.TargetFailed), target("b", v1alpha1.TargetPending)}
 			status, err := After(in, promotion.Decision{})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(status.Targets[1].State).To(Equal(tt.want))

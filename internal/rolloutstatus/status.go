@@ -18,6 +18,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
@@ -104,7 +105,7 @@ func setTargets(b basis, in promotion.Input) {
 		} else {
 			next = settle(before, seen, withoutNews(before, seen, next), restApplied)
 		}
-		next.Digest = in.DigestToStore(seen, b.decision.Outcome)
+		next.Digest = in.Content().DigestToStore(seen, b.decision.Deploys())
 		b.status.Targets = append(b.status.Targets, next)
 	}
 }
@@ -120,7 +121,7 @@ func setRegistryMetadata(b basis) {
 
 // unproven returns the status of a target that was just given a release: its report is
 // about the release before, except a conflict that affects every release.
-func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+func unproven(seen content.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	if seen.State != v1alpha1.TargetConflict || seen.Mismatch || seen.Reason == v1alpha1.TargetHistoryOutdated {
 		next.State, next.Reason, next.Message = v1alpha1.TargetPending, "", ""
 	}
@@ -129,7 +130,7 @@ func unproven(seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.Target
 
 // withoutNews keeps the stored status of a target if only numbers in a text of Flux have
 // changed: Flux tries again and again.
-func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+func withoutNews(before []v1alpha1.TargetStatus, seen content.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	was := seen.StoredIn(before, next.Version)
 	if was != nil && was.State == next.State && was.Reason == next.Reason && sameText(next)(was.Message, next.Message) {
 		return *was
@@ -141,7 +142,7 @@ func withoutNews(before []v1alpha1.TargetStatus, seen promotion.Target, next v1a
 // one that is applied has names of other objects, which may differ by a number.
 func sameText(t v1alpha1.TargetStatus) func(a, b string) bool {
 	switch {
-	case promotion.NotTried(t.State, t.Reason):
+	case content.NotTried(t.State, t.Reason):
 		return truncate.SameButNumbers
 	case t.State == v1alpha1.TargetApplied:
 		return func(a, b string) bool { return a == b }
@@ -152,8 +153,8 @@ func sameText(t v1alpha1.TargetStatus) func(a, b string) bool {
 // settle keeps an applied target applied while Flux only reconciles it again: Flux is not
 // Ready for a moment in each of its passes, or cannot begin one, and that is not a change
 // of what it has applied. A target beyond the size limit was applied if all of those were.
-func settle(before []v1alpha1.TargetStatus, seen promotion.Target, next v1alpha1.TargetStatus, restApplied bool) v1alpha1.TargetStatus {
-	if next.State != v1alpha1.TargetPending || next.Reason != "" && !promotion.NotTried(next.State, next.Reason) {
+func settle(before []v1alpha1.TargetStatus, seen content.Target, next v1alpha1.TargetStatus, restApplied bool) v1alpha1.TargetStatus {
+	if next.State != v1alpha1.TargetPending || next.Reason != "" && !content.NotTried(next.State, next.Reason) {
 		return next
 	}
 	switch was := seen.StoredIn(before, next.Version); {

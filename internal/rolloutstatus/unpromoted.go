@@ -13,7 +13,7 @@ import (
 // notPromoted shows, before the first promotion, the targets that run what nobody promoted.
 func notPromoted(in promotion.Input) []v1alpha1.TargetStatus {
 	var all []v1alpha1.TargetStatus
-	for _, t := range promotion.NotPromoted(in) {
+	for _, t := range in.Content().NotPromoted() {
 		all = append(all, v1alpha1.TargetStatus{
 			Kind: t.Kind, Namespace: t.Namespace, Name: t.Name, Version: t.PulledTag(),
 			State: t.State, Reason: t.Reason, Message: truncate.Message(t.Message),
@@ -24,7 +24,7 @@ func notPromoted(in promotion.Input) []v1alpha1.TargetStatus {
 
 // beforeFirstRelease returns what TargetsApplied says before the first promotion.
 func beforeFirstRelease(in promotion.Input) (reason, message string) {
-	if runs := promotion.NotPromotedProblem(in); runs != nil {
+	if runs := in.Content().NotPromotedProblem(); runs != nil {
 		return runs.Reason, runs.Message
 	}
 	return v1alpha1.TargetsPendingReason, "nothing was promoted yet"
@@ -40,7 +40,7 @@ func (b basis) waitForFirstRelease() {
 			reason = holds[0].Reason
 		}
 	}
-	if runs := promotion.NotPromotedProblem(b.Input); runs != nil {
+	if runs := b.Input.Content().NotPromotedProblem(); runs != nil {
 		reason, next = runs.Reason, runs.Message+"; "+next
 	}
 	b.wait(metav1.ConditionFalse, reason, next)

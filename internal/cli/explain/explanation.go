@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -188,7 +189,7 @@ func problems(in promotion.Input, d promotion.Decision) []Problem {
 	if hold := in.Upstreams.Withdrawn(in.Rollout.Current()); hold != nil {
 		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
 	}
-	for _, p := range []*verdict.Problem{d.Problem, d.Declined, promotion.NotPromotedProblem(in), in.Policy.Problem, releases.FloatingTag(in.Policy), in.Gates.Problem,
+	for _, p := range []*verdict.Problem{d.Problem, d.Declined, in.Content().NotPromotedProblem(), in.Policy.Problem, releases.FloatingTag(in.Policy), in.Gates.Problem,
 		in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
 		if p != nil {
 			add(Problem{p.Reason, p.Message})
@@ -206,7 +207,7 @@ const longestOfTarget = 256
 
 // targetProblems returns what is said of single targets. A history that is outdated is a
 // problem of the Rollout, which names the target.
-func targetProblems(targets []promotion.Target) []Problem {
+func targetProblems(targets []content.Target) []Problem {
 	var all []Problem
 	for _, t := range targets {
 		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated {

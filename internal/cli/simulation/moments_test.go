@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -57,7 +58,7 @@ func (q *questions) decide(in promotion.Input) promotion.Decision {
 	for i := range in.Health.Checks {
 		q.before.Health.Checks = append(q.before.Health.Checks, *in.Health.Checks[i].DeepCopy())
 	}
-	q.before.Targets.All = append([]promotion.Target(nil), in.Targets.All...)
+	q.before.Targets.All = append([]content.Target(nil), in.Targets.All...)
 	return promotion.Decide(in)
 }
 

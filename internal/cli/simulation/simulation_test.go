@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/simulation"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
@@ -34,7 +35,7 @@ func shop(tb testing.TB, rollout *fixture.RolloutBuilder, latest string, changes
 	in := promotion.Input{
 		Now: fixture.Noon, Rollout: rollout.Ledger("1.0.0").History(fixture.MakeEntry("1.0.0").Succeeded()).Obj(),
 		Policy:  releases.Policy{Name: "shop", Order: order, Latest: &named},
-		Targets: promotion.Targets{All: []promotion.Target{{Kind: "OCIRepository", Namespace: "shop", Name: "shop", State: v1alpha1.TargetApplied}}},
+		Targets: content.Targets{All: []content.Target{{Kind: "OCIRepository", Namespace: "shop", Name: "shop", State: v1alpha1.TargetApplied}}},
 		Health:  evidence.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("smoke").Healthy().Obj()}},
 	}
 	for _, change := range changes {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 )
 
 // world is what the engine sees, and what will change in it.
@@ -47,7 +48,7 @@ func copied[T any](all []T, deepCopy func(*T) *T) []T {
 }
 
 func (w *world) isPending() bool {
-	return slices.ContainsFunc(w.in.Targets.All, func(t promotion.Target) bool { return t.State == v1alpha1.TargetPending })
+	return slices.ContainsFunc(w.in.Targets.All, func(t content.Target) bool { return t.State == v1alpha1.TargetPending })
 }
 
 // carryOut does what the controller does with a decision, and reports whether there may
@@ -79,7 +80,7 @@ func (w *world) carryOut(d promotion.Decision) (again bool, err error) {
 // promoted makes the targets wait for Flux, unless they have the release already.
 func (w *world) promoted(d promotion.Decision) {
 	w.in.Targets.Owned, w.in.Targets.Carried = nil, nil
-	outdated := func(t promotion.Target) bool { return t.Reason == v1alpha1.TargetHistoryOutdated }
+	outdated := func(t content.Target) bool { return t.Reason == v1alpha1.TargetHistoryOutdated }
 	if d.Action == promotion.Adopt && !slices.ContainsFunc(w.in.Targets.All, outdated) {
 		return // their state is about it already
 	}

@@ -16,7 +16,7 @@ import (
 
 func headOf(in promotion.Input, d promotion.Decision) Head {
 	h := Head{Suspended: in.Rollout.Spec.Suspend, Next: nextOf(d)}
-	if problem := cmp.Or(d.Problem, promotion.NotPromotedProblem(in)); problem != nil {
+	if problem := cmp.Or(d.Problem, in.Content().NotPromotedProblem()); problem != nil {
 		h.Problem = problem.Message
 	}
 	if in.Policy.Problem != nil {

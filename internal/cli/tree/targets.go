@@ -19,6 +19,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 )
 
 // targetsOf shows each target in the state that was gathered from the Flux object itself:
@@ -84,14 +85,14 @@ func appliedBy(in promotion.Input) (Sign, string) {
 
 // notFollowed says what applies an OCIRepository and is not waited for, or that nothing is
 // known to.
-func notFollowed(seen promotion.Target) []*Node {
+func notFollowed(seen content.Target) []*Node {
 	if seen.State != v1alpha1.TargetApplied || seen.Message == "" {
 		return nil
 	}
 	return []*Node{missing("consumers", seen.Message)}
 }
 
-func targetNode(t targets.Target, seen promotion.Target) *Node {
+func targetNode(t targets.Target, seen content.Target) *Node {
 	node := &Node{Object: fluxObject(t.Object()), Target: true, Sign: targetSign(seen.State), Conditions: conditionsOf(t.Object())}
 	node.Text = targetText(t, seen, node.Conditions)
 	node.Message = node.Text
@@ -110,7 +111,7 @@ func targetNode(t targets.Target, seen promotion.Target) *Node {
 // targetText returns what keeps a target from having applied the release, in the words of
 // the engine, or else in those of Flux. An OCIRepository that has applied it shows what
 // Flux has pulled.
-func targetText(t targets.Target, seen promotion.Target, conditions []metav1.Condition) string {
+func targetText(t targets.Target, seen content.Target, conditions []metav1.Condition) string {
 	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
 	switch {
 	case isDeleted(t.Object()):

@@ -13,7 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/fieldconflict"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 )
 
 // targetConflict is what is remembered of the writes to one target. Only the pass of its
@@ -46,7 +46,7 @@ func (m *remembered) mayWrite(t targets.Target, version string, now time.Time) b
 
 // judgeConflict turns what a target reports into a conflict while its field is contested.
 // It reads past the cache only when the field was overwritten, to find out by whom.
-func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error) {
+func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen content.Target) (content.Target, error) {
 	current := rollout.Current()
 	if current == nil {
 		return seen, nil
@@ -78,7 +78,7 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 
 // conflictOf returns what is remembered of a target. A conflict that this process does
 // not remember but the status shows goes on with a pause.
-func (m *remembered) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target, now time.Time) *targetConflict {
+func (m *remembered) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, seen content.Target, now time.Time) *targetConflict {
 	if c := m.conflicts.of(t.Object()); c != nil {
 		return c
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -309,7 +309,7 @@ func TestContestIsResumedFromItsReason(t *testing.T) {
 	g := NewWithT(t)
 	rollout := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0")).Obj()
 	target := targets.Target{Repository: fixture.MakeRepository("web").DrivenBy("shop").Obj()}
-	seen := promotion.Target{Kind: target.Kind(), Namespace: fixture.Namespace, Name: "web"}
+	seen := content.Target{Kind: target.Kind(), Namespace: fixture.Namespace, Name: "web"}
 	stored := func(reason v1alpha1.TargetReason, message string) {
 		rollout.Status.Targets = []v1alpha1.TargetStatus{{
 			Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name, Version: "1.0.0",

@@ -109,7 +109,7 @@ func noted(d promotion.Decision) []transition {
 // lostConsumers reports OCIRepositories that nothing is known to apply any more.
 func lostConsumers(in promotion.Input) []transition {
 	var all []transition
-	for _, t := range in.LostConsumers() {
+	for _, t := range in.Content().LostConsumers() {
 		all = append(all, transition{
 			reason: v1alpha1.ConsumerLostReason, eventType: corev1.EventTypeWarning, severity: severityOf(v1alpha1.ConsumerLostReason),
 			message: t.String() + " has lost the last Kustomization or HelmRelease that applied it: a release counts as applied once Flux has pulled it",

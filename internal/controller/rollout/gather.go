@@ -10,7 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 )
 
 // gather reads the input of the decision, and forgets the targets that are targets no
@@ -43,7 +43,7 @@ type known struct{ *Reconciler }
 func (k known) Stale(copied client.Object) bool { return k.writes.Stale(copied) }
 
 // Judge reports a target as contested or failed, as the last write to it ended.
-func (k known) Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen promotion.Target) (promotion.Target, error) {
+func (k known) Judge(ctx context.Context, rollout *v1alpha1.Rollout, t targets.Target, seen content.Target) (content.Target, error) {
 	seen, err := k.judgeConflict(ctx, rollout, t, seen)
 	return k.memory.of(client.ObjectKeyFromObject(rollout)).judgeRejection(rollout.Current(), t, seen), err
 }

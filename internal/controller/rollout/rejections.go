@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -64,7 +65,7 @@ type rejectedWrite struct {
 }
 
 // judgeRejection reports a target as failed while a write to it is refused.
-func (m *remembered) judgeRejection(current *v1alpha1.DeploymentHistoryEntry, t targets.Target, seen promotion.Target) promotion.Target {
+func (m *remembered) judgeRejection(current *v1alpha1.DeploymentHistoryEntry, t targets.Target, seen content.Target) content.Target {
 	last := m.rejections.of(t.Object())
 	switch {
 	case last == nil:

@@ -2,11 +2,13 @@
 
 package targets
 
-import "github.com/fluxrollouts/rollout-controller/internal/promotion"
+import (
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
+)
 
 // BeforeHistory adds what matters while there is no history: whether the target has a
 // version, and what it has pulled.
-func (t Target) BeforeHistory(seen promotion.Target) promotion.Target {
+func (t Target) BeforeHistory(seen content.Target) content.Target {
 	seen.Unset, seen.Pulled = t.Unset(), t.revision()
 	return seen
 }

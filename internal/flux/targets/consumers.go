@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
@@ -89,7 +89,7 @@ func (t Target) isDeleting() bool { return !t.Object().GetDeletionTimestamp().Is
 
 // Consumed adds what is known to apply an OCIRepository to what was observed of it. All
 // are the targets of its Rollout. Of other targets it returns what was observed.
-func (t Target) Consumed(seen promotion.Target, all []Target, helmReleases bool) promotion.Target {
+func (t Target) Consumed(seen content.Target, all []Target, helmReleases bool) content.Target {
 	if t.Repository == nil {
 		return seen
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -117,7 +117,7 @@ func TestConsumersWhereHelmReleasesAreNotRead(t *testing.T) {
 
 // observedRepository returns what is observed of the OCIRepository of a Rollout, which has
 // pulled 1.1.0, for a version and with consumers.
-func observedRepository(t *testing.T, version string, consumers ...client.Object) promotion.Target {
+func observedRepository(t *testing.T, version string, consumers ...client.Object) content.Target {
 	t.Helper()
 	g := NewWithT(t)
 	reader := indexed(t, append(consumers,

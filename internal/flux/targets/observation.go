@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 )
 
 // observation is what was found out about a target: its state, why it is in this state,
@@ -21,7 +21,7 @@ type observation struct {
 func (o observation) isNothing() bool { return o.state == "" }
 
 // into returns the target with what was found out about it.
-func (o observation) into(t promotion.Target) promotion.Target {
+func (o observation) into(t content.Target) content.Target {
 	t.State, t.Reason, t.Message = o.state, o.reason, o.message
 	return t
 }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -25,11 +25,11 @@ import (
 // Observe reports the progress of the target towards the version. It only uses
 // generations and revisions: a Ready condition proves nothing about a version that the
 // object has not processed yet.
-func (t Target) Observe(rollout *v1alpha1.Rollout, version string) promotion.Target {
-	seen := promotion.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), Image: t.image()}
+func (t Target) Observe(rollout *v1alpha1.Rollout, version string) content.Target {
+	seen := content.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), Image: t.image()}
 	seen.Promotion, seen.Waits = PromotionOf(t.Object(), rollout.Name), t.waits()
 	switch {
-	case promotion.IsOutdated(rollout.Status.History, seen.Promotion):
+	case content.IsOutdated(rollout.Status.History, seen.Promotion):
 		seen = outdates(seen.Promotion).into(seen)
 	case version != "" && !releases.IsTag(version):
 		seen = invalidVersion(version).into(seen)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -273,7 +273,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			}
 			seen := observed.Observe(rollout, version)
 			seen.Waits = 0 // TestHowLongFluxWaits
-			NewWithT(t).Expect(seen).To(Equal(promotion.Target{
+			NewWithT(t).Expect(seen).To(Equal(content.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 				Unhealthy: tt.reason == v1alpha1.TargetUnhealthy,
 			}))

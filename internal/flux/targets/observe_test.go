@@ -13,7 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -105,7 +105,7 @@ func TestRepositoryIsObserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := repository(tt.repository).Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
-			want := promotion.Target{
+			want := content.Target{
 				Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 				Image: "registry.example.com/web",
 			}
@@ -305,7 +305,7 @@ func TestKustomizationIsObserved(t *testing.T) {
 			}
 			seen := web.Observe(rollout, "1.1.0")
 			seen.Waits = 0 // TestHowLongFluxWaits
-			g.Expect(seen).To(Equal(promotion.Target{
+			g.Expect(seen).To(Equal(content.Target{
 				Kind: kustomizev1.KustomizationKind, Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 			}))
 		})

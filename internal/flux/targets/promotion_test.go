@@ -17,7 +17,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -116,14 +116,14 @@ func TestObserveTargetOfANewerPromotion(t *testing.T) {
 		return repository(fixture.MakeRepository("web").DrivenBy("shop").Tag("1.0.0").Pulled(fixture.Revision("1.0.0")).Observed(1).Ready())
 	}
 	shop := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0").ID(2)).Obj()
-	for id, want := range map[string]promotion.Target{
+	for id, want := range map[string]content.Target{
 		"2": {State: v1alpha1.TargetApplied, Promotion: 2},
 		"1": {State: v1alpha1.TargetApplied, Promotion: 1},
 		"":  {State: v1alpha1.TargetApplied},
 		"3": {State: v1alpha1.TargetConflict, Promotion: 3, Message: "was written by promotion #3, which the history does not have"},
 	} {
 		seen := with(ready(), "promotion.rollout.kuberik.com/shop", id).Observe(shop, "1.0.0")
-		NewWithT(t).Expect(promotion.Target{State: seen.State, Promotion: seen.Promotion, Message: seen.Message}).To(Equal(want), id)
+		NewWithT(t).Expect(content.Target{State: seen.State, Promotion: seen.Promotion, Message: seen.Message}).To(Equal(want), id)
 	}
 }
 

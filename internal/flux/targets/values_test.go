@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -469,7 +469,7 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 			}
 			seen := observed.Observe(rollout, "1.1.0")
 			seen.Waits = 0 // TestHowLongFluxWaits
-			NewWithT(t).Expect(seen).To(Equal(promotion.Target{
+			NewWithT(t).Expect(seen).To(Equal(content.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 				Unhealthy: tt.reason == v1alpha1.TargetUnhealthy,
 			}))

@@ -22,7 +22,7 @@ func notPromoted(objects []map[string]any) []lint.Finding {
 	repositories := decoded[sourcev1.OCIRepository](objects, sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind))
 	var all []lint.Finding
 	for _, rollout := range decoded[v1alpha1.Rollout](objects, v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind)) {
-		for _, t := range promotion.NotPromoted(beforeHistory(&rollout, repositories)) {
+		for _, t := range beforeHistory(&rollout, repositories).Content().NotPromoted() {
 			all = append(all, lint.Finding{
 				Rule: runsUnpromoted, Severity: lint.SeverityError, Object: fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name),
 				Message: fmt.Sprintf("runs %s, which nobody promoted: the history of Rollout %s is empty", t.PulledTag(), rollout.Name),

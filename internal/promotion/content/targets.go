@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package content
 
 import (
 	"fmt"
@@ -108,20 +108,20 @@ func (t Target) StoredIn(targets []v1alpha1.TargetStatus, version string) *v1alp
 	return nil
 }
 
-// applied reports whether every target has applied the release.
-func (t Targets) applied() bool {
+// AreApplied reports whether every target has applied the release.
+func (t Targets) AreApplied() bool {
 	return t.Problem == nil && !slices.ContainsFunc(t.All, func(target Target) bool {
 		return target.State != v1alpha1.TargetApplied
 	})
 }
 
-// unhealthy reports whether Flux says that what it applied of the release is not healthy.
-func (t Targets) unhealthy() bool {
+// AreUnhealthy reports whether Flux says that what it applied of the release is not healthy.
+func (t Targets) AreUnhealthy() bool {
 	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Unhealthy })
 }
 
-// longestWait returns for how long Flux may wait for the health of what it applies.
-func (t Targets) longestWait() time.Duration {
+// LongestWait returns for how long Flux may wait for the health of what it applies.
+func (t Targets) LongestWait() time.Duration {
 	var longest time.Duration
 	for _, target := range t.All {
 		longest = max(longest, target.Waits)
@@ -129,19 +129,19 @@ func (t Targets) longestWait() time.Duration {
 	return longest
 }
 
-// gaveUp reports whether Flux does not try again by itself with a target.
-func (t Targets) gaveUp() bool {
+// GaveUp reports whether Flux does not try again by itself with a target.
+func (t Targets) GaveUp() bool {
 	return slices.ContainsFunc(t.All, func(target Target) bool { return target.GaveUp })
 }
 
-// mismatch reports whether a target has pulled content that is not the release, as far as
+// Mismatch reports whether a target has pulled content that is not the release, as far as
 // is known. For an index, the images that it lists may not be known yet.
-func (t Targets) mismatch() bool {
+func (t Targets) Mismatch() bool {
 	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Mismatch })
 }
 
-// ownedVersions returns the distinct versions that the controller once wrote.
-func (t Targets) ownedVersions() []string {
+// OwnedVersions returns the distinct versions that the controller once wrote.
+func (t Targets) OwnedVersions() []string {
 	owned := slices.Clone(t.Owned)
 	slices.Sort(owned)
 	return slices.Compact(owned)
@@ -160,9 +160,9 @@ func (t Targets) pulledOnly() []string {
 	return names
 }
 
-// evidence says what is proven once every target has applied the release. Of an
+// Evidence says what is proven once every target has applied the release. Of an
 // OCIRepository that nothing is known to apply, it is no more than that Flux has pulled it.
-func (t Targets) evidence() string {
+func (t Targets) Evidence() string {
 	switch pulled := t.pulledOnly(); len(pulled) {
 	case 0:
 		return "applied"
@@ -173,8 +173,8 @@ func (t Targets) evidence() string {
 	}
 }
 
-// outdated returns, for each target that has not applied the release, what it waits for.
-func (t Targets) outdated() []string {
+// Outdated returns, for each target that has not applied the release, what it waits for.
+func (t Targets) Outdated() []string {
 	var all []string
 	if t.Problem != nil {
 		all = append(all, t.Problem.Message)
@@ -191,3 +191,7 @@ func (t Targets) outdated() []string {
 	}
 	return all
 }
+
+// Condemns reports whether the target says something about the release: it was applied, it
+// ran, and it did not become healthy.
+func (t Target) Condemns() bool { return t.Unhealthy && !t.NotStarted && !t.Shared }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package content
 
 import (
 	"slices"
@@ -11,14 +11,14 @@ import (
 // LostConsumers returns the OCIRepositories that nothing is known to apply any more, while
 // the status still has what applied them for the current release. It returns them once:
 // the status that follows shows that the last consumer is being deleted, or gone.
-func (in Input) LostConsumers() []Target {
-	current := in.Rollout.Current()
-	if current == nil || in.Targets.Problem != nil || !in.lostConsumer(current.Version.Tag) {
+func (r Running) LostConsumers() []Target {
+	current := r.Rollout.Current()
+	if current == nil || r.Targets.Problem != nil || !r.lostConsumer(current.Version.Tag) {
 		return nil
 	}
 	var lost []Target
-	for _, t := range in.Targets.All {
-		was := t.StoredIn(in.Rollout.Status.Targets, current.Version.Tag)
+	for _, t := range r.Targets.All {
+		was := t.StoredIn(r.Rollout.Status.Targets, current.Version.Tag)
 		if t.PulledOnly && was != nil && was.Reason != v1alpha1.TargetNoConsumer {
 			lost = append(lost, t)
 		}
@@ -28,9 +28,9 @@ func (in Input) LostConsumers() []Target {
 
 // lostConsumer reports whether the status has a target for a version that is none any more,
 // or whose deletion has begun. The status does not say which OCIRepository it applied.
-func (in Input) lostConsumer(version string) bool {
-	return slices.ContainsFunc(in.Rollout.Status.Targets, func(was v1alpha1.TargetStatus) bool {
-		return was.Version == version && was.Kind != repositoryKind && was.Reason != v1alpha1.TargetDeleting && !in.Targets.keep(was)
+func (r Running) lostConsumer(version string) bool {
+	return slices.ContainsFunc(r.Rollout.Status.Targets, func(was v1alpha1.TargetStatus) bool {
+		return was.Version == version && was.Kind != repositoryKind && was.Reason != v1alpha1.TargetDeleting && !r.Targets.keep(was)
 	})
 }
 

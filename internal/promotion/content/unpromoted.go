@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion
+package content
 
 import (
 	"fmt"
@@ -15,13 +15,13 @@ import (
 // NotPromoted returns the OCIRepositories that have pulled a version that nobody promoted,
 // each with the reason and a message. It is empty once there is a history: from then on,
 // the state of each target shows what it has pulled.
-func NotPromoted(in Input) []Target {
-	if len(in.Rollout.Status.History) > 0 {
+func (r Running) NotPromoted() []Target {
+	if len(r.Rollout.Status.History) > 0 {
 		return nil
 	}
 	var all []Target
-	for _, t := range in.Targets.All {
-		if t.PulledTag() != "" && !in.accountsFor(t) {
+	for _, t := range r.Targets.All {
+		if t.PulledTag() != "" && !r.accountsFor(t) {
 			t.Reason, t.Message = v1alpha1.TargetNotPromoted, t.runsUnpromoted()
 			all = append(all, t)
 		}
@@ -30,9 +30,9 @@ func NotPromoted(in Input) []Target {
 }
 
 // NotPromotedProblem returns what NotPromoted finds as one problem; nil if that is nothing.
-func NotPromotedProblem(in Input) *verdict.Problem {
+func (r Running) NotPromotedProblem() *verdict.Problem {
 	var messages []string
-	for _, t := range NotPromoted(in) {
+	for _, t := range r.NotPromoted() {
 		messages = append(messages, t.Message)
 	}
 	if len(messages) == 0 {
@@ -43,9 +43,9 @@ func NotPromotedProblem(in Input) *verdict.Problem {
 
 // accountsFor reports whether what a target has pulled came from a promotion whose record
 // was lost, or the history begins with the version that the target carries.
-func (in Input) accountsFor(t Target) bool {
-	adopts := in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied && !t.Unset
-	return adopts || slices.Contains(in.Targets.Owned, t.PulledTag())
+func (r Running) accountsFor(t Target) bool {
+	adopts := r.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied && !t.Unset
+	return adopts || slices.Contains(r.Targets.Owned, t.PulledTag())
 }
 
 // PulledTag returns the tag by which the OCIRepository has pulled what it has; empty if it
