@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // requests are the annotations by which users request something.
@@ -200,7 +201,7 @@ func carriedOut(t *testing.T, in promotion.Input, d promotion.Decision) promotio
 		delete(next.Rollout.Annotations, key)
 	}
 	for _, i := range d.Resets {
-		for _, write := range resetWrites(&next.Health.Checks[i], next.Rollout, next.Rollout.Current(), next.Now.Truncate(time.Second)) {
+		for _, write := range fixture.ResetWrites(&next.Health.Checks[i], next.Rollout, next.Rollout.Current(), next.Now.Truncate(time.Second)) {
 			write()
 		}
 	}

@@ -4,13 +4,11 @@ package promotion_test
 
 import (
 	"testing"
-	"time"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 func onlyApplied(r *environmentsv1.Release) { r.Evidence = environmentsv1.EvidenceApplied }
@@ -69,49 +67,3 @@ func TestWhatHoldsAReleaseIsNamed(t *testing.T) {
 	diff(t, []string{"Environment approval"}, promotion.Blocking(in, environmentsv1.AwaitingPromotionReason, known("1.4.0")))
 	diff(t, 0, len(promotion.Blocking(in, environmentsv1.UpstreamFailedReason, known("1.4.0"))))
 }
-
-func TestWhatUpstreamsHaveAgainstWhatRuns(t *testing.T) {
-	gone := func(r *environmentsv1.Release) { r.Withdrawn = "went back to 1.2.0" }
-	runs := func() *situation { return given(offered().History(entry("1.3.0").Version(known("1.3.0")).Succeeded())) }
-	for name, test := range map[string]struct {
-		given *situation
-		want  string
-	}{
-		"nothing":                     {runs().environments(prod(after("staging", proven("1.3.0")))), ""},
-		"it never was there":          {runs().environments(prod(after("staging", proven("1.2.0")))), ""},
-		"it was withdrawn":            {runs().environments(prod(after("staging", proven("1.2.0"), proven("1.3.0", gone)))), "1.3.0 counts no longer in staging, which went back to 1.2.0"},
-		"in a parallel one, too":      {runs().environments(prod(parallel("eu", proven("1.2.0"), proven("1.3.0", gone)))), "1.3.0 counts no longer in eu, which went back to 1.2.0"},
-		"it failed there since":       {runs().environments(prod(after("staging", there("1.3.0", v1alpha1.BakeFailed)))), "1.3.0 failed in staging"},
-		"another image by that tag":   {runs().environments(prod(after("staging", there("1.3.0", v1alpha1.BakeFailed, withDigest("sha256:other"))))), ""},
-		"nothing runs here":           {given(rollout()).environments(prod(after("staging", proven("1.3.0", gone)))), ""},
-		"the upstream cannot be read": {runs().environments(prod(unknownUpstream("staging", "it is away"))), ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := ""
-			if hold := withdrawn(test.given.in()); hold != nil {
-				got = hold.Message
-			}
-			diff(t, test.want, got)
-		})
-	}
-}
-
-func TestSinceWhenAReleaseIsProven(t *testing.T) {
-	at := func(minute int) func(*environmentsv1.Release) {
-		return from(noon.Add(time.Duration(minute) * time.Minute))
-	}
-	for name, test := range map[string]struct {
-		upstreams []upstream.Upstream
-		want      time.Time
-	}{
-		"no upstream":         {nil, time.Time{}},
-		"the last one counts": {[]upstream.Upstream{after("a", proven("1.4.0", at(1))), after("b", proven("1.4.0", at(5))), parallel("c", proven("1.4.0", at(9)))}, noon.Add(5 * time.Minute)},
-		"not in each":         {[]upstream.Upstream{after("a", proven("1.4.0", at(1))), after("b", there("1.4.0", v1alpha1.BakeInProgress, at(5)))}, time.Time{}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			diff(t, test.want, given(offered()).environments(prod(test.upstreams...)).in().Upstreams.ProvenSince(known("1.4.0")))
-		})
-	}
-}
-
-func withdrawn(in promotion.Input) *verdict.Hold { return in.Upstreams.Withdrawn(in.Rollout.Current()) }

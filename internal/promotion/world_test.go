@@ -528,7 +528,7 @@ func (w *world) actions(d promotion.Decision) []func() {
 	}
 	for _, i := range d.Resets {
 		check := &w.writers[i].check
-		steps := resetWrites(check, w.rollout, entry, w.now.Truncate(time.Second))
+		steps := fixture.ResetWrites(check, w.rollout, entry, w.now.Truncate(time.Second))
 		complete := steps[len(steps)-1]
 		writes = append(append(writes, steps[:len(steps)-1]...), func() {
 			complete()

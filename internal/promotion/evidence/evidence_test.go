@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package promotion_test
+package evidence_test
 
 import (
 	"fmt"
@@ -100,27 +100,29 @@ func TestResetMarkDistinguishesPromotions(t *testing.T) {
 }
 
 func TestEachCheckHasItsOwnProof(t *testing.T) {
-	s := given(rollout().History(entry("1.1.0").Deploying())).
-		checks(check("a").Healthy()).resetChecks(check("b").Healthy(), check("c").Unhealthy(), check("d").Pending())
-	in := s.in()
-	proofs := evidence.Prove(in.Health.Checks, in.Rollout.UID, in.Rollout.Current())
+	e, shop := entry("1.1.0").Deploying().Obj(), rollout().Obj()
+	reset := func(c *fixture.HealthCheckBuilder) *fixture.HealthCheckBuilder {
+		return c.Mark(shop, evidence.ResetMark(&e, nil))
+	}
+	checks := built(check("a").Healthy(), reset(check("b").Healthy()), reset(check("c").Unhealthy()), reset(check("d").Pending()))
+	proofs := evidence.Prove(checks, shop.UID, &e)
 	var got []evidence.ProofState
 	for i, proof := range proofs {
 		got = append(got, proof.State)
-		if proof.Check != &in.Health.Checks[i] {
+		if proof.Check != &checks[i] {
 			t.Errorf("proof %d is about another check", i)
 		}
 	}
 	diff(t, []evidence.ProofState{evidence.Unreset, evidence.Proven, evidence.Disproven, evidence.Undecided}, got)
-	diff(t, 0, len(evidence.Prove(nil, in.Rollout.UID, in.Rollout.Current())))
+	diff(t, 0, len(evidence.Prove(nil, shop.UID, &e)))
 }
 
 func TestUnhealthyLeavesItsInputAlone(t *testing.T) {
-	in := given(rollout()).checks(check("a").Healthy(), check("b").Unhealthy(), check("c"), check("d").Unhealthy()).in()
-	unhealthy := evidence.Unhealthy(in.Health.Checks)
+	checks := built(check("a").Healthy(), check("b").Unhealthy(), check("c"), check("d").Unhealthy())
+	unhealthy := evidence.Unhealthy(checks)
 	diff(t, []string{"b", "d"}, []string{unhealthy[0].Name, unhealthy[1].Name})
-	diff(t, "a", in.Health.Checks[0].Name)
-	diff(t, 4, len(in.Health.Checks))
+	diff(t, "a", checks[0].Name)
+	diff(t, 4, len(checks))
 }
 
 // A writer like the datadog-controller sets lastErrorTime about once a second while its
@@ -158,7 +160,7 @@ func TestResetSurvivesACrash(t *testing.T) {
 			state := func() evidence.ProofState {
 				return evidence.Prove([]v1alpha1.HealthCheck{*c}, shop.UID, &e)[0].State
 			}
-			for _, write := range resetWrites(c, shop, &e, noon)[:crash] {
+			for _, write := range fixture.ResetWrites(c, shop, &e, noon)[:crash] {
 				write()
 			}
 			if state() == evidence.Unreset {
@@ -194,27 +196,7 @@ func TestCompletedReset(t *testing.T) {
 
 // reset resets a check as the protocol of HealthChecks requires.
 func reset(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
-	for _, write := range resetWrites(c, r, e, now) {
+	for _, write := range fixture.ResetWrites(c, r, e, now) {
 		write()
 	}
-}
-
-// resetWrites returns the writes of a reset. The controller may die between them.
-func resetWrites(c *v1alpha1.HealthCheck, r *v1alpha1.Rollout, e *v1alpha1.DeploymentHistoryEntry, now time.Time) []func() {
-	key := v1alpha1.ResetAnnotationPrefix + string(r.UID)
-	mark := func(value string) func() {
-		return func() { metav1.SetMetaDataAnnotation(&c.ObjectMeta, key, value) }
-	}
-	var writes []func()
-	begun := c.Annotations[key]
-	if c.Status.LastErrorTime != nil {
-		begun = evidence.BegunMark(e, c.Status.LastErrorTime)
-		writes = append(writes, mark(begun))
-	}
-	status := func() {
-		c.Status = v1alpha1.HealthCheckStatus{
-			Status: v1alpha1.HealthStatusPending, Message: to(evidence.ResetMessage), LastChangeTime: wireTime(now),
-		}
-	}
-	return append(writes, status, mark(evidence.CompleteMark(e, begun)))
 }
