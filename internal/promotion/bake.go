@@ -21,170 +21,158 @@ func Protected(spec *v1alpha1.RolloutSpec) bool {
 	return spec.BakeTime != nil || spec.DeployTimeout != nil || spec.HealthCheckSelector != nil || spec.TargetHealth == v1alpha1.TargetHealthRequired
 }
 
-// chooseOutcome evaluates the running promotion. While the promotion has no outcome and
-// nothing protects it, a newer release can take its place.
-func (d *Decision) chooseOutcome(in Input) {
+// judged evaluates the running promotion. While the promotion has no outcome and nothing
+// protects it, a newer release can take its place.
+func judged(in Input, k known) (choice, bool) {
 	entry := in.Rollout.Current()
+	if !entry.State().Running() {
+		return choice{}, false
+	}
 	proofs := evidence.Prove(in.Health.Checks, in.Rollout.UID, entry)
 	if in.Rollout.Recovering() {
 		proofs = proofs.Waived()
 	}
 	proofs, staleAt := proofs.Fresh(in.Now)
+	judge := judgeBaking
 	if entry.State() == v1alpha1.BakeDeploying {
-		d.judgeDeploying(in, entry, proofs)
-	} else {
-		d.judgeBaking(in, entry, proofs)
+		judge = judgeDeploying
 	}
-	if d.Action == Wait {
-		d.lookAt(staleAt)
-		d.chooseCandidate(in)
+	c := judge(in, entry, proofs)
+	if c.Action != Wait {
+		return c, true
 	}
+	c = c.until(staleAt)
+	if newer, ok := promotedNext(in, k); ok {
+		return newer.until(c.at), true
+	}
+	return c, true
 }
 
 // judgeDeploying evaluates a promotion that is recorded, but not yet applied by every
 // target and proven healthy. The proof counts before the deadline does: if the controller
 // was away until after the deadline, it must not fail a release that is applied and
 // healthy.
-func (d *Decision) judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
-	deadline := deadlineOf(in, entry, proofs)
-	applied := in.Targets.AreApplied()
-	healthy := applied && in.Health.Proven(proofs)
+func judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
+	deadline, applied := deadlineOf(in, entry, proofs), in.Targets.AreApplied()
+	var c choice
 	switch {
 	case applied && proofs.Has(evidence.Disproven):
-		d.failByHealth(in, proofs)
-	case healthy:
-		d.startBake(in, entry)
+		return failByHealth(in, proofs)
+	case applied && in.Health.Proven(proofs):
+		return startBake(in, entry)
 	case in.fluxGaveUp():
-		d.failByTargets(in, proofs)
+		return failByTargets(in, proofs)
 	case in.missed(deadline, proofs):
-		d.failByDeadline(in, proofs)
+		return failByDeadline(in, proofs)
 	case !applied:
-		d.wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
+		c = wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
 	default:
-		d.awaitHealth(in, proofs)
-		d.lookAt(d.overdueAt(in, entry, proofs))
+		c = sayOverdue(in, entry, proofs, awaitHealth(in, proofs))
 	}
-	d.awaitDeadline(in, deadline)
+	if !in.Now.After(deadline) {
+		c = c.until(after(deadline))
+	}
+	return c
 }
 
-// awaitDeadline schedules a recheck after a deadline that has not passed.
-func (d *Decision) awaitDeadline(in Input, deadline time.Time) {
-	if d.Action == Wait && !in.Now.After(deadline) {
-		d.lookAfter(deadline)
+// after returns one nanosecond after a deadline: at the deadline itself there is still time.
+func after(deadline time.Time) time.Time {
+	if deadline.IsZero() {
+		return deadline
 	}
-}
-
-// lookAfter schedules a recheck one nanosecond after a deadline: at the deadline itself
-// there is still time.
-func (d *Decision) lookAfter(deadline time.Time) {
-	if !deadline.IsZero() {
-		d.lookAt(deadline.Add(time.Nanosecond))
-	}
+	return deadline.Add(time.Nanosecond)
 }
 
 // judgeBaking evaluates a promotion that is applied and healthy, and whose bake clock
 // runs. The bake succeeds only at a moment at which everything is applied and healthy.
-func (d *Decision) judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
+func judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
 	proofs, lostAt := in.withLosses(entry, proofs)
 	targetsLostAt, end := in.targetsLostAt(entry), bakeEnd(in, entry)
 	switch {
 	case proofs.Has(evidence.Disproven):
-		d.failByHealth(in, proofs)
+		return failByHealth(in, proofs)
 	case !targetsLostAt.IsZero() && !in.Now.Before(targetsLostAt):
-		d.failByTargets(in, proofs)
+		return failByTargets(in, proofs)
 	case !in.Health.Proven(proofs) || in.Targets.AreUnhealthy():
-		d.standStill(in, entry, proofs)
-		d.lookAt(lostAt)
-		d.lookAt(targetsLostAt)
+		return standStill(in, entry, proofs).until(lostAt, targetsLostAt)
 	case in.Now.Before(end):
-		d.wait(v1alpha1.ProgressingReason, "baking until "+verdict.Clock(end))
-		d.lookAt(end)
+		return wait(v1alpha1.ProgressingReason, "baking until "+verdict.Clock(end)).until(end)
 	case !in.Targets.AreApplied():
-		d.wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.Outdated(), "; "))
-		d.Overdue = true
-	default:
-		d.endBake(in)
+		c := wait(v1alpha1.TargetsPendingReason, "the bake time is over; "+truncate.Join(in.Targets.Outdated(), "; "))
+		c.Overdue = true
+		return c
 	}
+	return endBake(in)
 }
 
 // endBake ends a bake that was healthy for its time. A promotion that cannot fail succeeds,
 // whatever was measured in between.
-func (d *Decision) endBake(in Input) {
+func endBake(in Input) choice {
 	if bad := evidence.TooManyBad(in.Health.Checks); len(bad) > 0 && !in.Rollout.Recovering() {
-		d.fail(v1alpha1.CauseHealthCheckFailed, bad, describe(bad))
-		return
+		return fail(v1alpha1.CauseHealthCheckFailed, bad, describe(bad))
 	}
-	d.finish(in)
-}
-
-func (d *Decision) wait(reason, message string) {
-	d.Action, d.Reason, d.Message = Wait, reason, message
+	return finish(in)
 }
 
 // awaitHealth waits for HealthChecks, and requests a reset of those that have not been
 // reset for this promotion yet.
-func (d *Decision) awaitHealth(in Input, proofs evidence.Proofs) {
-	d.Resets = proofs.ToReset()
-	switch {
+func awaitHealth(in Input, proofs evidence.Proofs) choice {
+	c := wait(v1alpha1.ProgressingReason, "waiting for "+evidence.NamesOf(proofs.Checks(evidence.Unreset, evidence.Undecided)))
+	switch refused := in.Health.Refused(proofs); {
 	case in.Health.Problem != nil:
-		d.wait(in.Health.Problem.Reason, in.Health.Problem.Message)
-	case len(in.Health.Refused(proofs)) > 0:
-		d.wait(v1alpha1.ProgressingReason, in.Targets.Evidence()+"; waiting for "+truncate.Join(in.Health.Refused(proofs), "; "))
-		d.Overdue = true
-	default:
-		d.wait(v1alpha1.ProgressingReason, "waiting for "+evidence.NamesOf(proofs.Checks(evidence.Unreset, evidence.Undecided)))
+		c = wait(in.Health.Problem.Reason, in.Health.Problem.Message)
+	case len(refused) > 0:
+		c = wait(v1alpha1.ProgressingReason, in.Targets.Evidence()+"; waiting for "+truncate.Join(refused, "; "))
+		c.Overdue = true
 	}
+	c.resets = proofs.ToReset()
+	return c
 }
 
 // Patience is how long a HealthCheck may take to report before the status shows that the
 // promotion waits for it. A prompt HealthCheck is not worth a status write.
 const Patience = 10 * time.Second
 
-// overdueAt marks the wait for HealthChecks as overdue if they were reset a while ago, or
-// if the deadline has passed. Otherwise it returns when the wait becomes overdue.
-func (d *Decision) overdueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
-	if due := timeoutOf(in.Rollout, entry); !due.IsZero() && in.Now.After(due) {
-		d.Message, d.Overdue = in.Targets.Evidence()+"; "+d.Message, true // appliedTime is stored from here on
-		return time.Time{}
-	}
+// sayOverdue marks the wait for HealthChecks as overdue if they were reset a while ago, or
+// if the deadline has passed. Otherwise it waits for when that is.
+func sayOverdue(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs, c choice) choice {
 	var since time.Time
 	for _, i := range proofs.Indices(evidence.Undecided) {
 		if reset := changedAt(proofs[i].Check, entry.PromotedTime(), in.Now); reset.After(since) {
 			since = reset
 		}
 	}
-	if since.IsZero() {
-		return since
+	timeout, due := timeoutOf(in.Rollout, entry), since.Add(Patience)
+	switch missed := !timeout.IsZero() && in.Now.After(timeout); {
+	case !missed && since.IsZero():
+		return c
+	case !missed && in.Now.Before(due):
+		return c.until(due)
 	}
-	if due := since.Add(Patience); in.Now.Before(due) {
-		return due
-	}
-	d.Message, d.Overdue = in.Targets.Evidence()+"; "+d.Message, true
-	return time.Time{}
+	c.Message, c.Overdue = in.Targets.Evidence()+"; "+c.Message, true // appliedTime is stored from here on
+	return c
 }
 
 // startBake starts the bake clock; without a bake time the promotion has succeeded.
-func (d *Decision) startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) {
+func startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) choice {
 	bake := in.Rollout.Spec.BakeTimeOf(entry)
 	if bake == nil {
-		d.finish(in)
-		return
+		return finish(in)
 	}
 	begun := *entry
 	if begun.BakeStartTime == nil { // otherwise a user let a stopped bake continue
 		begun.BakeStartTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
 	}
-	d.Action, d.Reason, d.Message = StartBake, v1alpha1.BakeTimeStartedReason, baking(in, &begun)
-	d.lookAt(bakeEnd(in, &begun))
+	return choice{Outcome: Outcome{Action: StartBake, Reason: v1alpha1.BakeTimeStartedReason, Message: baking(in, &begun)}, at: bakeEnd(in, &begun)}
 }
 
-func (d *Decision) finish(in Input) {
-	d.Action, d.Reason = FinishBake, v1alpha1.DeploymentSucceededReason
-	d.Message = proven(in)
-	if bake := in.Rollout.Spec.BakeTimeOf(in.Rollout.Current()); bake != nil {
-		d.Reason = v1alpha1.BakeTimePassedReason
-		d.Message = fmt.Sprintf("%s for the bake time of %s%s", proven(in), bake.Duration, pauses(in, in.Rollout.Current()))
+func finish(in Input) choice {
+	bake := in.Rollout.Spec.BakeTimeOf(in.Rollout.Current())
+	if bake == nil {
+		return choice{Outcome: Outcome{Action: FinishBake, Reason: v1alpha1.DeploymentSucceededReason, Message: proven(in)}}
 	}
+	text := fmt.Sprintf("%s for the bake time of %s%s", proven(in), bake.Duration, pauses(in, in.Rollout.Current()))
+	return choice{Outcome: Outcome{Action: FinishBake, Reason: v1alpha1.BakeTimePassedReason, Message: text}}
 }
 
 // deadlineOf returns when a deploying entry has failed; zero means never. If nobody had

@@ -37,18 +37,18 @@ func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 const lull = time.Minute
 
 // standStill waits until everything proves the release healthy again.
-func (d *Decision) standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) {
-	d.awaitHealth(in, proofs)
+func standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
+	c := awaitHealth(in, proofs)
 	if in.Targets.AreUnhealthy() {
-		d.Message = truncate.Join(in.Targets.Outdated(), "; ")
+		c.Message = truncate.Join(in.Targets.Outdated(), "; ")
 	}
 	since := unprovenSince(entry, in.Now)
-	d.Unproven, d.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", verdict.Clock(since), d.Message)
+	c.Unproven, c.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", verdict.Clock(since), c.Message)
 	if due := since.Add(lull); in.Now.Before(due) {
-		d.lookAt(due)
-	} else {
-		d.Overdue = true
+		return c.until(due)
 	}
+	c.Overdue = true
+	return c
 }
 
 // unprovenSince returns since when the clock stands still: now, if nothing says it yet.
@@ -62,26 +62,28 @@ func unprovenSince(entry *v1alpha1.DeploymentHistoryEntry, now time.Time) time.T
 // longestGrace is the longest time by which a bake may be late before somebody is told.
 const longestGrace = 15 * time.Minute
 
-// noteLate says since when a promotion is late that still waits for its outcome. A rollback
-// has its own rule.
-func (d *Decision) noteLate(in Input) {
+// late returns an outcome that says since when a promotion is late that still waits, and
+// when time alone makes it late. A rollback is only overdue.
+func late(in Input, o Outcome) (Outcome, time.Time) {
 	entry := in.Rollout.Current()
-	if d.Action != Wait || entry.IsRollback() {
-		return
+	if o.Action != Wait {
+		return o, time.Time{}
 	}
-	due, grace := dueAt(in, entry)
+	due, grace := overdueSince(in), time.Duration(0)
+	if !entry.IsRollback() {
+		due, grace = dueAt(in, entry)
+	}
+	counts := entry.State() == v1alpha1.BakeInProgress && !o.Unproven && in.Now.Before(bakeEnd(in, entry))
 	switch told := due.Add(grace); {
-	case due.IsZero(), d.counts(in, entry):
-	case in.Now.After(told):
-		d.LateSince, d.Overdue = due, true
-	default:
-		d.lookAfter(told)
+	case due.IsZero(), !entry.IsRollback() && counts:
+		return o, time.Time{}
+	case !in.Now.After(told):
+		return o, after(told)
 	}
-}
-
-// counts reports whether the clock of a bake runs.
-func (d *Decision) counts(in Input, entry *v1alpha1.DeploymentHistoryEntry) bool {
-	return entry.State() == v1alpha1.BakeInProgress && !d.Unproven && in.Now.Before(bakeEnd(in, entry))
+	if o.Overdue = true; !entry.IsRollback() {
+		o.LateSince = due
+	}
+	return o, time.Time{}
 }
 
 // dueAt returns when a promotion was to be over, and by how much it may be late: a bake by

@@ -15,14 +15,13 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-func (d *Decision) fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHealthCheck, message string) {
-	d.Action, d.Reason = FailBake, v1alpha1.BakeTimeFailedReason
-	d.Cause, d.Failed, d.Message = cause, failed, message
+func fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHealthCheck, message string) choice {
+	return choice{Outcome: Outcome{Action: FailBake, Reason: v1alpha1.BakeTimeFailedReason, Cause: cause, Failed: failed, Message: message}}
 }
 
-func (d *Decision) failByHealth(in Input, proofs evidence.Proofs) {
+func failByHealth(in Input, proofs evidence.Proofs) choice {
 	failed := proofs.Failed(evidence.Disproven)
-	d.fail(in.causeOf(proofs.Checks(evidence.Disproven)), failed, describe(failed))
+	return fail(in.causeOf(proofs.Checks(evidence.Disproven)), failed, describe(failed))
 }
 
 // causeOf returns the cause of a failure by HealthChecks. It is a verdict about the release
@@ -43,7 +42,7 @@ const atDeadline = "not applied and healthy within"
 
 // failByDeadline reports everything that was still missing: targets that Flux has not
 // applied, and checks that have not proven the release healthy.
-func (d *Decision) failByDeadline(in Input, proofs evidence.Proofs) {
+func failByDeadline(in Input, proofs evidence.Proofs) choice {
 	failed := proofs.Failed(evidence.Unreset, evidence.Undecided, evidence.Disproven)
 	missing := in.Health.Refused(proofs)
 	if outdated := in.Targets.Outdated(); len(outdated) > 0 {
@@ -55,7 +54,7 @@ func (d *Decision) failByDeadline(in Input, proofs evidence.Proofs) {
 	if in.Health.Problem != nil {
 		missing = append(missing, in.Health.Problem.Message)
 	}
-	d.fail(causeAtDeadline(in, proofs), failed,
+	return fail(causeAtDeadline(in, proofs), failed,
 		fmt.Sprintf("%s %s: %s", atDeadline, in.Rollout.Spec.DeployTimeout.Duration, strings.Join(missing, "; ")))
 }
 
@@ -156,6 +155,6 @@ func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time 
 }
 
 // failByTargets reports the targets whose objects have become unhealthy.
-func (d *Decision) failByTargets(in Input, proofs evidence.Proofs) {
-	d.fail(causeAtDeadline(in, proofs), nil, truncate.Join(in.Targets.Outdated(), "; "))
+func failByTargets(in Input, proofs evidence.Proofs) choice {
+	return fail(causeAtDeadline(in, proofs), nil, truncate.Join(in.Targets.Outdated(), "; "))
 }

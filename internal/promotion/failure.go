@@ -17,7 +17,7 @@ import (
 // WayOut returns how to continue after the newest history entry has failed: what the
 // controller does, or else what a user can do, and which release is good to go back to.
 func WayOut(in Input) string {
-	back := standing(in, &Decision{Releases: Releases{Ledger: in.Rollout.Status.AvailableReleases}})
+	back, _ := standing(in, in.Rollout.Status.AvailableReleases, "")
 	switch {
 	case back.Reason == "":
 		return goOn(in)

@@ -14,46 +14,46 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// chooseFirst begins a history. If the controller already owns a field of a target, the
+// begun begins a history. If the controller already owns a field of a target, the
 // history was lost: the version that runs is taken over, and the normal rules apply from
 // then on. Otherwise spec.firstRelease decides: either the version that already runs is
 // taken over, or the first release is promoted past the gates.
-func (d *Decision) chooseFirst(in Input) {
-	switch owned := in.Targets.OwnedVersions(); {
-	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || d.Problem != nil:
+func begun(in Input, k known) (choice, bool) {
+	owned, none := in.Targets.OwnedVersions(), choice{}
+	switch {
+	case len(in.Rollout.Status.History) > 0:
+		return none, false
+	case in.Policy.Blocking || in.Gates.Problem != nil || in.Targets.Problem != nil || k.problem != nil:
+		return none, true
 	case in.Targets.Disagree() != nil:
-		d.Problem = in.Targets.Disagree()
+		return choice{problem: in.Targets.Disagree()}, true
 	case len(owned) > 1:
-		d.Problem = &verdict.Problem{
+		return choice{problem: &verdict.Problem{
 			Reason: v1alpha1.TargetsDisagreeReason,
 			Message: fmt.Sprintf("the history is lost and the targets carry different versions (%s): set spec.wantedVersion to the right one",
 				truncate.List(owned)),
-		}
+		}}, true
 	case len(owned) == 1:
-		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, releases.Known(d.Ledger, owned[0])
-		d.Reason = v1alpha1.ReleaseAdoptedReason
-		d.Message = "the history was lost" + carriedText
+		return adopt(releases.Known(k.ledger, owned[0]), "the history was lost"), true
 	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
-		d.chooseApplied(in)
-	default:
-		d.chooseFirstRelease(in)
+		return chooseApplied(in, k.ledger), true
 	}
+	return chooseFirstRelease(in, k.candidates), true
 }
 
 // chooseFirstRelease promotes the newest release that is named by all gates that name some,
 // and goes past all else that gates ask for: an environment without any release has nothing
 // to protect. But a list of versions is there for the day on which it is built anew.
-func (d *Decision) chooseFirstRelease(in Input) {
-	offered := slices.DeleteFunc(slices.Clone(d.Candidates), func(v Verdict) bool { return len(FirstHolds(in, v.Release)) > 0 })
+func chooseFirstRelease(in Input, candidates []Verdict) choice {
+	offered := slices.DeleteFunc(slices.Clone(candidates), func(v Verdict) bool { return len(FirstHolds(in, v.Release)) > 0 })
 	if len(offered) == 0 {
-		return
+		return choice{}
 	}
 	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
-	if later := recognizedBy(in, d.Candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
-		d.lookAt(later)
-		return
+	if later := recognizedBy(in, candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
+		return choice{at: later}
 	}
-	d.promoteAutomatically(in, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
+	return promoteAutomatically(in, candidates, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
 }
 
 // recognizedWithin is how long the first release waits for the digests of newer ones.

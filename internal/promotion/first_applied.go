@@ -13,23 +13,20 @@ import (
 
 // chooseApplied takes over the version that all targets have set and applied, no matter
 // who has set it.
-func (d *Decision) chooseApplied(in Input) {
+func chooseApplied(in Input, ledger []v1alpha1.VersionInfo) choice {
 	carried, outdated := in.Targets.Carried, in.Targets.Outdated()
-	if d.Problem = in.Targets.UnknownVersion(); d.Problem != nil {
-		return
-	}
-	switch {
+	switch problem := in.Targets.UnknownVersion(); {
+	case problem != nil:
+		return choice{problem: problem}
 	case len(carried) == 0:
-		d.Action, d.Reason = Wait, v1alpha1.FirstReleaseNotAppliedReason
-		d.Message = "spec.firstRelease is Applied, and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion"
+		return wait(v1alpha1.FirstReleaseNotAppliedReason,
+			"spec.firstRelease is Applied, and no Flux object is annotated with this Rollout: annotate the one that runs, or set spec.wantedVersion")
 	case len(outdated) > 0:
-		d.Action, d.Reason = Wait, v1alpha1.FirstReleaseNotAppliedReason
-		d.Message = fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s; "+
-			"if nothing runs yet, set spec.wantedVersion to the first release", carried[0], truncate.Join(outdated, "; "))
-	default:
-		d.Action, d.Grounds, d.Reason = Adopt, v1alpha1.GroundsAdopted, v1alpha1.ReleaseAdoptedReason
-		d.Release, d.Message = in.Content().AsPulled(releases.Known(d.Ledger, carried[0])), "spec.firstRelease is Applied"+carriedText
+		return wait(v1alpha1.FirstReleaseNotAppliedReason,
+			fmt.Sprintf("spec.firstRelease is Applied: the history begins with %s once every target has applied it; %s; "+
+				"if nothing runs yet, set spec.wantedVersion to the first release", carried[0], truncate.Join(outdated, "; ")))
 	}
+	return adopt(in.Content().AsPulled(releases.Known(ledger, carried[0])), "spec.firstRelease is Applied")
 }
 
 // appliedComesFirst holds every release if spec.firstRelease is Applied and the history

@@ -186,20 +186,19 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 
 // ofUnknownMark says, before a rollback is needed, that there would be none: nobody knows
 // whether the current release can be left again.
-func (d *Decision) ofUnknownMark(in Input, current *v1alpha1.DeploymentHistoryEntry) Rollback {
-	release := asDeployed(in, newestFirst(d.Ledger), current.Version.Tag)
+func ofUnknownMark(in Input, ledger []v1alpha1.VersionInfo, current *v1alpha1.DeploymentHistoryEntry) (Rollback, time.Time) {
+	release := asDeployed(in, newestFirst(ledger), current.Version.Tag)
 	if in.registry().Completed(release).ForwardOnly != nil {
-		return Rollback{}
+		return Rollback{}, time.Time{}
 	}
 	if late := current.PromotedTime().Add(askedWithin); in.Now.Before(late) {
-		d.lookAt(late)
-		return Rollback{}
+		return Rollback{}, late
 	}
 	return Rollback{Hold: verdict.Hold{
 		Reason: v1alpha1.RollbackBarrierUnknownReason,
 		Message: fmt.Sprintf("would not go back from %s, because it is not known whether it can be left again: "+
 			"see why the registry does not say it, or remove spec.rollback.barriers", current.Version.Tag),
-	}}
+	}}, time.Time{}
 }
 
 func listTags(releases []v1alpha1.VersionInfo) []string {

@@ -3,6 +3,7 @@
 package promotion_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ type settled struct {
 }
 
 func settledBy(d promotion.Decision) settled {
-	s := settled{Does: strings.TrimSpace(string(d.Action) + " " + d.Release.Tag), Consumed: d.Consumed}
+	s := settled{Does: strings.TrimSpace(string(d.Action) + " " + d.Release.Tag), Consumed: slices.Sorted(slices.Values(d.Consumed))}
 	for _, answer := range d.Answers {
 		s.Answers = append(s.Answers, answer.Reason)
 	}
@@ -319,6 +320,7 @@ func TestRequests(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			slices.Sort(test.want.Consumed)
 			diff(t, test.want, settledBy(promotion.Decide(test.given.in())))
 		})
 	}

@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"slices"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -85,21 +86,20 @@ func completedEntry(in Input, history []v1alpha1.DeploymentHistoryEntry, i int) 
 	return history[i].Version
 }
 
-// noteMetadata marks new metadata as worth a write of its own, unless a promotion is just being
-// deployed. Then the metadata is stored with the next change of that promotion, or after
-// a while without it.
-func (d *Decision) noteMetadata(in Input) {
-	if len(d.Notes) == 0 && !resolvesMore(in, d.Ledger) {
-		return
+// metadataResolved reports whether new metadata is worth a write of its own, and when it will
+// be. While a promotion is just being deployed, the metadata is stored with its next change,
+// or after a while without it.
+func metadataResolved(in Input, ledger []v1alpha1.VersionInfo, notes []verdict.Note) (bool, time.Time) {
+	if len(notes) == 0 && !resolvesMore(in, ledger) {
+		return false, time.Time{}
 	}
 	current := in.Rollout.Current()
-	if len(d.Notes) == 0 && current.State() == v1alpha1.BakeDeploying {
+	if len(notes) == 0 && current.State() == v1alpha1.BakeDeploying {
 		if due := current.Cutoff().Add(Patience); in.Now.Before(due) {
-			d.lookAt(due)
-			return
+			return false, due
 		}
 	}
-	d.MetadataResolved = true
+	return true, time.Time{}
 }
 
 // resolvesMore reports whether the registry reports anything that is not stored.

@@ -51,13 +51,13 @@ func decided(rollout *v1alpha1.Rollout) *v1alpha1.DeploymentHistoryEntry {
 	return nil
 }
 
-// chooseMoved adds a history entry for content that Flux has deployed without a request:
+// moved adds a history entry for content that Flux has deployed without a request:
 // other content under the tag of the current release. Nothing could keep Flux from
 // deploying it. The entry is evaluated like any other.
-func (d *Decision) chooseMoved(in Input) bool {
+func moved(in Input, _ known) (choice, bool) {
 	target, ok := in.Content().Moved()
 	if !ok {
-		return false
+		return choice{}, false
 	}
 	release := in.Rollout.Current().Version
 	switch {
@@ -66,7 +66,7 @@ func (d *Decision) chooseMoved(in Input) bool {
 	case target.Image == in.Policy.Image && target.Digest != releases.OrEmpty(release.Digest):
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
 	}
-	d.promote(in, release, v1alpha1.GroundsMoved)
-	d.Reason, d.Message = v1alpha1.TagMovedReason, target.Moved
-	return true
+	c := promote(in, release, v1alpha1.GroundsMoved)
+	c.Reason, c.Message = v1alpha1.TagMovedReason, target.Moved
+	return c, true
 }

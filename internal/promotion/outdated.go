@@ -19,23 +19,20 @@ import (
 
 func (in Input) isOutdated() bool { return in.Targets.Outdate(in.Rollout.Status.History) }
 
-// chooseOutdated adopts what the targets carry, if a user requests it. Otherwise nothing
+// adopted takes over what the targets carry, if a user requests it. Otherwise nothing
 // happens while the history is outdated: what it says of the current promotion is about
 // another one.
-func (d *Decision) chooseOutdated(in Input) bool {
-	if !in.isOutdated() {
-		return false
-	}
-	switch carried := in.adoptable(); {
-	case d.Problem != nil: // a choice of a user comes first, and has to be corrected
+func adopted(in Input, k known) (choice, bool) {
+	carried := in.adoptable()
+	switch {
+	case !in.isOutdated():
+		return choice{}, false
+	case k.problem != nil: // a choice of a user comes first, and has to be corrected
+		return choice{}, true
 	case carried != "" && in.Rollout.AsksToAdopt():
-		d.Action, d.Grounds, d.Release = Adopt, v1alpha1.GroundsAdopted, releases.Known(d.Ledger, carried)
-		d.Reason = v1alpha1.ReleaseAdoptedReason
-		d.Message = "requested with " + v1alpha1.AdoptAnnotation + carriedText
-	default:
-		d.Problem = in.historyOutdated()
+		return adopt(releases.Known(k.ledger, carried), "requested with "+v1alpha1.AdoptAnnotation), true
 	}
-	return true
+	return choice{problem: in.historyOutdated()}, true
 }
 
 // isFollowed reports whether the version that a user has chosen is the current one. If the
@@ -98,29 +95,4 @@ func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 		return nil
 	}
 	return &verdict.Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}
-}
-
-// answerAdopt answers a request to adopt what the targets carry. While the history is
-// outdated, the request stays until it can be followed.
-func (d *Decision) answerAdopt(in Input) {
-	switch value, asked := in.Rollout.Annotations[v1alpha1.AdoptAnnotation]; {
-	case !asked:
-	case value != "true" && d.Declined == nil:
-		d.Declined = &verdict.Problem{
-			Reason:  v1alpha1.InvalidRequestReason,
-			Message: fmt.Sprintf(`%s must be "true", not %s`, v1alpha1.AdoptAnnotation, verdict.Quote(value)),
-		}
-	case value != "true", in.isOutdated() && d.Action != Adopt:
-	default:
-		d.consume(in, v1alpha1.AdoptAnnotation)
-		if d.Action != Adopt && !hasAdopted(in.Rollout.Current()) {
-			d.decline(v1alpha1.AdoptNotNeededReason, "there is nothing to adopt: the history is not older than the targets")
-		}
-	}
-}
-
-// hasAdopted reports whether the current promotion is an adoption, if the controller died
-// before it could remove the annotation. Such a request is not reported as unnecessary.
-func hasAdopted(current *v1alpha1.DeploymentHistoryEntry) bool {
-	return current.State().Running() && current.Grounds == v1alpha1.GroundsAdopted
 }

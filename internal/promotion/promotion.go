@@ -34,8 +34,10 @@
 //
 //	Which of them is promoted:
 //
-//	manual.go         what users request: pin, force, retry, unblock, bypass
-//	checks.go         the reasons that hold a candidate
+//	precedence.go     the table of what happens next
+//	requests.go       the table of what users ask for by annotation
+//	manual.go         what users choose: a pin, a force
+//	checks.go         the table of what holds a candidate
 //	gates.go          holds by RolloutGates and schedules
 //	quarantines.go    holds by quarantines
 //	environments.go   holds by the environments before this one
@@ -66,6 +68,7 @@
 package promotion
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -263,126 +266,44 @@ func Decide(in Input) Decision {
 	in = in.settled()
 	in.Quarantines = in.Quarantines.Indexed(in.Policy.Image, in.Now)
 	ledger, notes := in.grow()
-	d := Decision{Notes: notes}
-	d.Action, d.Ledger, d.Problem = Nothing, ledger, impossible(in.Rollout, ledger)
-	if hold := recalled(in, ledger); d.Problem == nil && hold != nil {
-		d.Problem = &verdict.Problem{Reason: hold.Reason, Message: hold.Message}
-		d.lookAt(hold.Until)
-	}
-	d.Candidates = judge(in, ledger)
-	d.choose(in)
-	d.noteOverdue(in)
-	d.noteLate(in)
-	d.Rollback = standing(in, &d)
+	problem, until := refused(in, ledger)
+	k := known{ledger, judge(in, ledger), problem}
+	c := next(in, k)
+	k.problem = cmp.Or(c.problem, problem)
+	d := Decision{Resets: c.resets, Notes: notes}
+	var lateAt, backAt time.Time
+	d.Outcome, lateAt = late(in, c.Outcome)
+	d.Rollback, backAt = standing(in, ledger, c.Message)
 	if d.Action.Promotes() {
-		d.Recovery = recovery(in, &d)
+		d.Recovery = recovery(in, d.Outcome)
 	}
 	kept := in.importance(d.Release.Tag).Fit(ledger)
-	d.Ledger, d.Full = kept.Ledger, kept.Full
-	d.answer(in)
-	d.noteMetadata(in)
-	d.recheck(in)
+	resolved, resolvedAt := metadataResolved(in, kept.Ledger, notes)
+	d.Releases = Releases{Ledger: kept.Ledger, Full: kept.Full, Candidates: k.candidates, MetadataResolved: resolved}
+	k.ledger = kept.Ledger
+	d.Requests = answers(in, d.Outcome, k)
+	d.RecheckAt = recheckAt(in, d.Candidates, until, c.at, lateAt, backAt, resolvedAt)
 	return d
 }
 
-// choose fills in the action. In this order it considers: a user's choice, a history that
-// is older than the targets, content that Flux deployed without a request, the outcome of
-// the running promotion, a rollback after a failure, and the next promotion.
-func (d *Decision) choose(in Input) {
-	switch {
-	case d.chooseManually(in), d.chooseOutdated(in), d.chooseMoved(in), d.chooseRetry(in):
-	case len(in.Rollout.Status.History) == 0:
-		d.chooseFirst(in)
-	case in.Rollout.Current().State().Running():
-		d.chooseOutcome(in)
-	case d.chooseRollback(in):
-	default:
-		d.chooseCandidate(in)
+// recheckAt returns the earliest time at which time alone can change the decision: one of
+// these times, or when time ends or rephrases what holds a candidate, or what a target has
+// pulled.
+func recheckAt(in Input, candidates []Verdict, times ...time.Time) time.Time {
+	var first time.Time
+	for _, at := range times {
+		first = verdict.Earlier(first, at)
 	}
-}
-
-// chooseCandidate promotes the newest eligible candidate.
-func (d *Decision) chooseCandidate(in Input) {
-	for i := range d.Candidates {
-		if d.Candidates[i].Eligible() {
-			d.promoteAutomatically(in, d.Candidates[i].Release, strategyOf(in.Rollout))
-			d.supersedeBelow(i)
-			return
-		}
-	}
-}
-
-// strategyOf returns the grounds of the next automatic promotion.
-func strategyOf(rollout *v1alpha1.Rollout) v1alpha1.Grounds {
-	if rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
-		return v1alpha1.GroundsNext
-	}
-	return v1alpha1.GroundsNewest
-}
-
-// promoteAutomatically promotes a release that no user has named as the one to deploy.
-func (d *Decision) promoteAutomatically(in Input, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) {
-	d.promote(in, release, grounds)
-	d.Lifted = lifted(in, d.Candidates, release)
-	d.Manual = d.hasLifted(v1alpha1.LiftedPromotion)
-	d.Reason, d.Message = v1alpha1.EligibleReason, choiceMessage(in, d.Outcome)
-}
-
-// lifted returns which holds a user has lifted for a release that is chosen automatically.
-func lifted(in Input, candidates []Verdict, release v1alpha1.VersionInfo) []v1alpha1.LiftedHold {
-	var all []v1alpha1.LiftedHold
-	if Bypassed(in, candidates) == release.Tag {
-		all = append(all, v1alpha1.LiftedGates)
-	}
-	if in.Rollout.UnblocksFailed() && needsUnblock(in, candidates) {
-		all = append(all, v1alpha1.LiftedFailure)
-	}
-	if in.Upstreams.Bypassed(in.forUpstreams(), release) {
-		all = append(all, v1alpha1.LiftedUpstreams)
-	}
-	if in.Upstreams.IsPromoted(in.forUpstreams(), release.Tag) {
-		all = append(all, v1alpha1.LiftedPromotion)
-	}
-	return all
-}
-
-// supersedeBelow holds the eligible candidates below index i, because the one at i is
-// promoted instead.
-func (d *Decision) supersedeBelow(i int) {
-	reason := verdict.Hold{Reason: v1alpha1.SupersededReason, Message: d.Candidates[i].Release.Tag + " is newer and eligible"}
-	for j := i + 1; j < len(d.Candidates); j++ {
-		if d.Candidates[j].Eligible() {
-			d.Candidates[j].Holds = []verdict.Hold{reason}
-		}
-	}
-}
-
-// promote promotes the release. What the promotion before it still waited for no longer
-// matters: a check that is reset before the release is applied would prove it too early.
-func (d *Decision) promote(in Input, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) {
-	d.Action, d.Release, d.Grounds = Promote, release, grounds
-	d.Resets, d.Overdue, d.Unproven = nil, false, false
-	if in.Rollout.Current().State().Running() {
-		d.Action = Supersede
-	}
-}
-
-// recheck keeps the earliest time at which time alone can change the decision: the time
-// that the bake needs, or when time ends or rephrases what holds a candidate, or what a
-// target has pulled.
-func (d *Decision) recheck(in Input) {
-	for _, candidate := range d.Candidates {
+	for _, candidate := range candidates {
 		for _, hold := range candidate.Holds {
-			d.lookAt(hold.Next())
+			first = verdict.Earlier(first, hold.Next())
 		}
 	}
 	for _, target := range in.Targets.All {
-		d.lookAt(target.Changes)
+		first = verdict.Earlier(first, target.Changes)
 	}
-	if !d.RecheckAt.After(in.Now) {
-		d.RecheckAt = time.Time{}
+	if !first.After(in.Now) {
+		return time.Time{}
 	}
+	return first
 }
-
-// lookAt moves RecheckAt forward to t if that is earlier.
-func (d *Decision) lookAt(t time.Time) { d.RecheckAt = verdict.Earlier(d.RecheckAt, t) }

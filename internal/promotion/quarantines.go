@@ -3,6 +3,8 @@
 package promotion
 
 import (
+	"time"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -47,11 +49,16 @@ func notRecalled(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	return in.holding().Recalled(release)
 }
 
-// recalled explains why a version that a user has pinned is not promoted; nil if it is.
-func recalled(in Input, ledger []v1alpha1.VersionInfo) *verdict.Hold {
+// refused explains why what a user requests is not promoted, or a pinned version is in
+// quarantine, and until when that holds; nil if nothing is in the way.
+func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Time) {
 	wanted := in.Rollout.Pinned()
-	if wanted == "" || in.runsTag(wanted) {
-		return nil
+	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || in.runsTag(wanted) {
+		return problem, time.Time{}
 	}
-	return notRecalled(in, releases.Known(ledger, wanted))
+	hold := notRecalled(in, releases.Known(ledger, wanted))
+	if hold == nil {
+		return nil, time.Time{}
+	}
+	return &verdict.Problem{Reason: hold.Reason, Message: hold.Message}, hold.Until
 }

@@ -11,20 +11,20 @@ import (
 // recovery explains why the promotion of this decision cannot fail; nil if it can. The
 // release that it replaces is already broken. If this way out were reported as a failure,
 // that would only block the next one.
-func recovery(in Input, d *Decision) *verdict.Note {
+func recovery(in Input, o Outcome) *verdict.Note {
 	previous := in.Rollout.Current()
 	why := v1alpha1.Recovery("")
 	switch {
-	case d.Action == Adopt:
-	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in) || d.Reason == v1alpha1.TagMovedReason):
+	case o.Action == Adopt:
+	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in) || o.Reason == v1alpha1.TagMovedReason):
 		why = v1alpha1.RecoveryFromFailure
-	case d.Manual && len(evidence.Unhealthy(in.Health.Checks)) > 0:
+	case o.Manual && len(evidence.Unhealthy(in.Health.Checks)) > 0:
 		why = v1alpha1.RecoveryWhileUnhealthy
 	}
 	if why == "" {
 		return nil
 	}
-	return &verdict.Note{Reason: string(why), Message: recoveryMessage(why, d.Release.Tag, previous)}
+	return &verdict.Note{Reason: string(why), Message: recoveryMessage(why, o.Release.Tag, previous)}
 }
 
 // needsRecovery reports whether what replaces the promotion is the way out of a failure.

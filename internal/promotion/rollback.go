@@ -61,22 +61,19 @@ var rollbackChecks = []func(attempt) *verdict.Hold{
 	versionLeftToTheController, delayIsOver, schedulesLetGoBack,
 }
 
-// chooseRollback goes back to the release that succeeded last, if the current one has
+// rolledBack goes back to the release that succeeded last, if the current one has
 // failed. A release that a user lets go past the failure is promoted instead.
-func (d *Decision) chooseRollback(in Input) bool {
-	if !isToBeAnswered(in.Rollout) || slices.ContainsFunc(d.Candidates, Verdict.Eligible) {
-		return false
+func rolledBack(in Input, k known) (choice, bool) {
+	if !isToBeAnswered(in.Rollout) || slices.ContainsFunc(k.candidates, Verdict.Eligible) {
+		return choice{}, false
 	}
-	a := newAttempt(in, d.Ledger)
+	a := newAttempt(in, k.ledger)
 	if hold := a.hold(); hold != nil {
-		d.lookAt(hold.Until)
-		d.lookAt(a.until)
-		return false
+		return choice{}.until(hold.Until, a.until), false
 	}
-	d.promote(in, a.to.Version, v1alpha1.GroundsRollback)
-	d.Back = rollbackOf(a.failed, a.to)
-	d.Reason, d.Message = v1alpha1.AutomaticRollbackReason, a.message()
-	return true
+	c := promote(in, a.to.Version, v1alpha1.GroundsRollback)
+	c.Back, c.Reason, c.Message = rollbackOf(a.failed, a.to), v1alpha1.AutomaticRollbackReason, a.message()
+	return c, true
 }
 
 // isToBeAnswered reports whether the current promotion has failed, and the Rollout goes
@@ -243,47 +240,43 @@ func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
 	entry.RollbackDue = &metav1.Time{Time: due}
 }
 
-// standing returns what is said of going back.
-func standing(in Input, d *Decision) Rollback {
+// standing returns what is said of going back, and when time alone changes that. The message
+// is that of the running promotion.
+func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback, time.Time) {
+	var never time.Time
 	switch current := in.Rollout.Current(); {
 	case !in.Rollout.Spec.RollsBack() || in.isOutdated():
 	case current.IsRollback():
-		return d.ofRollback(in, current)
+		return ofRollback(in, current, message), never
 	case isToBeAnswered(in.Rollout):
-		a := newAttempt(in, d.Ledger)
+		a := newAttempt(in, ledger)
 		if hold := a.hold(); hold != nil {
-			return Rollback{Hold: *hold}
+			return Rollback{Hold: *hold}, never
 		}
-		return Rollback{Hold: verdict.Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}
+		return Rollback{Hold: verdict.Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}, never
 	case marksCannotBeRead(in):
-		return Rollback{Hold: *noMarks()}
+		return Rollback{Hold: *noMarks()}, never
 	case respectsMarks(&in.Rollout.Spec) && current != nil && current.State() != v1alpha1.BakeFailed:
-		return d.ofUnknownMark(in, current)
+		return ofUnknownMark(in, ledger, current)
 	}
-	return Rollback{}
+	return Rollback{}, never
 }
 
 // ofRollback returns what is said of a rollback that is current.
-func (d *Decision) ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry) Rollback {
+func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message string) Rollback {
 	back := Rollback{Done: true, Hold: verdict.Hold{Reason: v1alpha1.AutomaticRollbackReason, Message: current.Version.Tag}}
 	if current.Message != nil {
 		back.Message += ", " + *current.Message
 	}
 	if due := overdueSince(in); !due.IsZero() && in.Now.After(due) {
+		if unhealthy := evidence.Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
+			message += "; Unhealthy: " + evidence.NamesOf(unhealthy)
+		}
 		back.Reason = v1alpha1.RollbackOverdueReason
 		back.Message = fmt.Sprintf("the rollback to %s was to be over at %s: %s; deploy a fix with unblock-failed, or pin a version",
-			current.Version.Tag, verdict.Clock(due), d.missing(in))
+			current.Version.Tag, verdict.Clock(due), message)
 	}
 	return back
-}
-
-// missing returns what a running promotion waits for, and which HealthChecks are Unhealthy.
-func (d *Decision) missing(in Input) string {
-	unhealthy := evidence.Unhealthy(in.Health.Checks)
-	if len(unhealthy) == 0 {
-		return d.Message
-	}
-	return d.Message + "; Unhealthy: " + evidence.NamesOf(unhealthy)
 }
 
 // overdueSince returns when a running rollback is overdue; zero if it never is. The bake
@@ -308,15 +301,4 @@ func overdueSince(in Input) time.Time {
 func isOverdue(in Input) bool {
 	due := overdueSince(in)
 	return !due.IsZero() && in.Now.After(due)
-}
-
-// noteOverdue makes the wait for a rollback worth a report once it is overdue.
-func (d *Decision) noteOverdue(in Input) {
-	switch due := overdueSince(in); {
-	case due.IsZero() || d.Action != Wait:
-	case in.Now.After(due):
-		d.Overdue = true
-	default:
-		d.lookAfter(due)
-	}
 }

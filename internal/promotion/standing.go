@@ -54,7 +54,7 @@ func (s Standing) Holds() []verdict.Hold {
 // StandingOf returns what can be said of any tag, given the decision on the input.
 func StandingOf(in Input, d Decision, tag string) Standing {
 	s := Standing{Entry: newestEntry(in.Rollout, tag)}
-	s.Verdict = verdictOf(d, tag)
+	s.Verdict = verdictOf(d.Candidates, tag)
 	s.Position, s.Message = stands(in, d, s, tag)
 	return s
 }
@@ -91,10 +91,10 @@ func newestEntry(rollout *v1alpha1.Rollout, tag string) *v1alpha1.DeploymentHist
 	return nil
 }
 
-func verdictOf(d Decision, tag string) *Verdict {
-	for i := range d.Candidates {
-		if d.Candidates[i].Release.Tag == tag {
-			return &d.Candidates[i]
+func verdictOf(candidates []Verdict, tag string) *Verdict {
+	for i := range candidates {
+		if candidates[i].Release.Tag == tag {
+			return &candidates[i]
 		}
 	}
 	return nil

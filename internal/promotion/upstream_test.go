@@ -761,7 +761,7 @@ func TestPromotionByAUserUsesUpAnUnblock(t *testing.T) {
 		Annotate(v1alpha1.PromoteAnnotation, "1.4.0").Annotate(v1alpha1.UnblockFailedAnnotation, "true")).
 		environments(prod(after("staging", proven("1.4.0"))).manual()).in())
 	diff(t, "Promote 1.4.0", settledBy(d).Does)
-	diff(t, []string{v1alpha1.PromoteAnnotation, v1alpha1.UnblockFailedAnnotation}, d.Consumed)
+	diff(t, []string{v1alpha1.UnblockFailedAnnotation, v1alpha1.PromoteAnnotation}, d.Consumed)
 }
 
 func TestEnvironmentsHoldAsGatesDo(t *testing.T) {
