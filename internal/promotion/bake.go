@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -53,21 +54,21 @@ func judged(in Input, k known) (choice, bool) {
 // was away until after the deadline, it must not fail a release that is applied and
 // healthy.
 func judgeDeploying(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
-	deadline, applied := deadlineOf(in, entry, proofs), in.Targets.AreApplied()
+	deadline, applied := deadlineOf(in.Now, in.Rollout, in.Targets, entry, proofs), in.Targets.AreApplied()
 	var c choice
 	switch {
 	case applied && proofs.Has(evidence.Disproven):
 		return failByHealth(in, proofs)
 	case applied && in.Health.Proven(proofs):
 		return startBake(in, entry)
-	case in.fluxGaveUp():
+	case fluxGaveUp(in.Rollout, in.Targets):
 		return failByTargets(in, proofs)
-	case in.missed(deadline, proofs):
+	case missed(in.Now, in.Health, in.Targets, deadline, proofs):
 		return failByDeadline(in, proofs)
 	case !applied:
 		c = wait(v1alpha1.TargetsPendingReason, "waiting for Flux to apply "+entry.Version.Tag)
 	default:
-		c = sayOverdue(in, entry, proofs, awaitHealth(in, proofs))
+		c = sayOverdue(in.Now, in.Rollout, in.Targets, entry, proofs, awaitHealth(in.Health, in.Targets, proofs))
 	}
 	if !in.Now.After(deadline) {
 		c = c.until(after(deadline))
@@ -86,15 +87,15 @@ func after(deadline time.Time) time.Time {
 // judgeBaking evaluates a promotion that is applied and healthy, and whose bake clock
 // runs. The bake succeeds only at a moment at which everything is applied and healthy.
 func judgeBaking(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
-	proofs, lostAt := in.withLosses(entry, proofs)
-	targetsLostAt, end := in.targetsLostAt(entry), bakeEnd(in, entry)
+	proofs, lostAt := withLosses(in.Now, in.Rollout, entry, proofs)
+	targetsLostAt, end := targetsLostAt(in.Now, in.Rollout, in.Targets, entry), bakeEnd(in.Now, in.Rollout, entry)
 	switch {
 	case proofs.Has(evidence.Disproven):
 		return failByHealth(in, proofs)
 	case !targetsLostAt.IsZero() && !in.Now.Before(targetsLostAt):
 		return failByTargets(in, proofs)
 	case !in.Health.Proven(proofs) || in.Targets.AreUnhealthy():
-		return standStill(in, entry, proofs).until(lostAt, targetsLostAt)
+		return standStill(in.Now, in.Health, in.Targets, entry, proofs).until(lostAt, targetsLostAt)
 	case in.Now.Before(end):
 		return wait(v1alpha1.ProgressingReason, "baking until "+verdict.Clock(end)).until(end)
 	case !in.Targets.AreApplied():
@@ -116,13 +117,13 @@ func endBake(in Input) choice {
 
 // awaitHealth waits for HealthChecks, and requests a reset of those that have not been
 // reset for this promotion yet.
-func awaitHealth(in Input, proofs evidence.Proofs) choice {
+func awaitHealth(health evidence.Health, targets content.Targets, proofs evidence.Proofs) choice {
 	c := wait(v1alpha1.ProgressingReason, "waiting for "+evidence.NamesOf(proofs.Checks(evidence.Unreset, evidence.Undecided)))
-	switch refused := in.Health.Refused(proofs); {
-	case in.Health.Problem != nil:
-		c = wait(in.Health.Problem.Reason, in.Health.Problem.Message)
+	switch refused := health.Refused(proofs); {
+	case health.Problem != nil:
+		c = wait(health.Problem.Reason, health.Problem.Message)
 	case len(refused) > 0:
-		c = wait(v1alpha1.ProgressingReason, in.Targets.Evidence()+"; waiting for "+truncate.Join(refused, "; "))
+		c = wait(v1alpha1.ProgressingReason, targets.Evidence()+"; waiting for "+truncate.Join(refused, "; "))
 		c.Overdue = true
 	}
 	c.resets = proofs.ToReset()
@@ -135,21 +136,21 @@ const Patience = 10 * time.Second
 
 // sayOverdue marks the wait for HealthChecks as overdue if they were reset a while ago, or
 // if the deadline has passed. Otherwise it waits for when that is.
-func sayOverdue(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs, c choice) choice {
+func sayOverdue(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs, c choice) choice {
 	var since time.Time
 	for _, i := range proofs.Indices(evidence.Undecided) {
-		if reset := changedAt(proofs[i].Check, entry.PromotedTime(), in.Now); reset.After(since) {
+		if reset := changedAt(proofs[i].Check, entry.PromotedTime(), now); reset.After(since) {
 			since = reset
 		}
 	}
-	timeout, due := timeoutOf(in.Rollout, entry), since.Add(Patience)
-	switch missed := !timeout.IsZero() && in.Now.After(timeout); {
+	timeout, due := timeoutOf(rollout, entry), since.Add(Patience)
+	switch missed := !timeout.IsZero() && now.After(timeout); {
 	case !missed && since.IsZero():
 		return c
-	case !missed && in.Now.Before(due):
+	case !missed && now.Before(due):
 		return c.until(due)
 	}
-	c.Message, c.Overdue = in.Targets.Evidence()+"; "+c.Message, true // appliedTime is stored from here on
+	c.Message, c.Overdue = targets.Evidence()+"; "+c.Message, true // appliedTime is stored from here on
 	return c
 }
 
@@ -163,34 +164,34 @@ func startBake(in Input, entry *v1alpha1.DeploymentHistoryEntry) choice {
 	if begun.BakeStartTime == nil { // otherwise a user let a stopped bake continue
 		begun.BakeStartTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
 	}
-	return choice{Outcome: Outcome{Action: StartBake, Reason: v1alpha1.BakeTimeStartedReason, Message: baking(in, &begun)}, at: bakeEnd(in, &begun)}
+	return choice{Outcome: Outcome{Action: StartBake, Reason: v1alpha1.BakeTimeStartedReason, Message: baking(in, &begun)}, at: bakeEnd(in.Now, in.Rollout, &begun)}
 }
 
 func finish(in Input) choice {
 	bake := in.Rollout.Spec.BakeTimeOf(in.Rollout.Current())
 	if bake == nil {
-		return choice{Outcome: Outcome{Action: FinishBake, Reason: v1alpha1.DeploymentSucceededReason, Message: proven(in)}}
+		return choice{Outcome: Outcome{Action: FinishBake, Reason: v1alpha1.DeploymentSucceededReason, Message: proven(in.Health, in.Targets)}}
 	}
-	text := fmt.Sprintf("%s for the bake time of %s%s", proven(in), bake.Duration, pauses(in, in.Rollout.Current()))
+	text := fmt.Sprintf("%s for the bake time of %s%s", proven(in.Health, in.Targets), bake.Duration, pauses(in.Now, in.Rollout.Current()))
 	return choice{Outcome: Outcome{Action: FinishBake, Reason: v1alpha1.BakeTimePassedReason, Message: text}}
 }
 
 // deadlineOf returns when a deploying entry has failed; zero means never. If nobody had
 // reset the HealthChecks by then because the controller was away, they get the same time
 // again, from the moment at which the targets are seen applied.
-func deadlineOf(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
-	deadline := timeoutOf(in.Rollout, entry)
-	if deadline.IsZero() || !in.Now.After(deadline) || !in.Targets.AreApplied() {
+func deadlineOf(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) time.Time {
+	deadline := timeoutOf(rollout, entry)
+	if deadline.IsZero() || !now.After(deadline) || !targets.AreApplied() {
 		return deadline
 	}
-	since := in.Now
+	since := now
 	if entry.AppliedTime != nil || !proofs.Has(evidence.Unreset) {
 		since = timeOf(entry.AppliedTime)
 	}
 	if since.Before(deadline.Truncate(time.Second)) {
 		return deadline
 	}
-	return since.Add(in.Rollout.Spec.DeployTimeout.Duration)
+	return since.Add(rollout.Spec.DeployTimeout.Duration)
 }
 
 // timeOf returns a time of the API; zero if it is absent.
@@ -213,14 +214,14 @@ func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry
 }
 
 // proven describes the evidence.
-func proven(in Input) string {
+func proven(health evidence.Health, targets content.Targets) string {
 	var shown []string
-	if len(in.Targets.All) > 0 {
-		shown = append(shown, in.Targets.Evidence())
+	if len(targets.All) > 0 {
+		shown = append(shown, targets.Evidence())
 	}
-	if len(in.Health.Checks) > 0 {
-		checks := verdict.Count(len(in.Health.Checks), "HealthCheck")
-		if values := evidence.LastValues(in.Health.Checks); len(values) > 0 {
+	if len(health.Checks) > 0 {
+		checks := verdict.Count(len(health.Checks), "HealthCheck")
+		if values := evidence.LastValues(health.Checks); len(values) > 0 {
 			checks += ": " + truncate.List(values)
 		}
 		shown = append(shown, fmt.Sprintf("healthy (%s)", checks))

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -21,15 +22,15 @@ import (
 
 // bakeEnd returns when the bake time is over if everything proves the release healthy from
 // now on.
-func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+func bakeEnd(now time.Time, rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 	start := entry.PromotedTime()
 	if entry.BakeStartTime != nil {
 		start = entry.BakeStartTime.Time
 	}
-	if bake := in.Rollout.Spec.BakeTimeOf(entry); bake != nil {
+	if bake := rollout.Spec.BakeTimeOf(entry); bake != nil {
 		start = start.Add(bake.Duration)
 	}
-	return start.Add(entry.StoodStill(verdict.WholeSecond(in.Now)))
+	return start.Add(entry.StoodStill(verdict.WholeSecond(now)))
 }
 
 // lull is how long the clock may stand still before that is worth a report: to replace a
@@ -37,14 +38,14 @@ func bakeEnd(in Input, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
 const lull = time.Minute
 
 // standStill waits until everything proves the release healthy again.
-func standStill(in Input, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
-	c := awaitHealth(in, proofs)
-	if in.Targets.AreUnhealthy() {
-		c.Message = truncate.Join(in.Targets.Outdated(), "; ")
+func standStill(now time.Time, health evidence.Health, targets content.Targets, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
+	c := awaitHealth(health, targets, proofs)
+	if targets.AreUnhealthy() {
+		c.Message = truncate.Join(targets.Outdated(), "; ")
 	}
-	since := unprovenSince(entry, in.Now)
+	since := unprovenSince(entry, now)
 	c.Unproven, c.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", verdict.Clock(since), c.Message)
-	if due := since.Add(lull); in.Now.Before(due) {
+	if due := since.Add(lull); now.Before(due) {
 		return c.until(due)
 	}
 	c.Overdue = true
@@ -64,20 +65,20 @@ const longestGrace = 15 * time.Minute
 
 // late returns an outcome that says since when a promotion is late that still waits, and
 // when time alone makes it late. A rollback is only overdue.
-func late(in Input, o Outcome) (Outcome, time.Time) {
-	entry := in.Rollout.Current()
+func late(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, o Outcome) (Outcome, time.Time) {
+	entry := rollout.Current()
 	if o.Action != Wait {
 		return o, time.Time{}
 	}
-	due, grace := overdueSince(in), time.Duration(0)
+	due, grace := overdueSince(rollout, targets), time.Duration(0)
 	if !entry.IsRollback() {
-		due, grace = dueAt(in, entry)
+		due, grace = dueAt(rollout, entry)
 	}
-	counts := entry.State() == v1alpha1.BakeInProgress && !o.Unproven && in.Now.Before(bakeEnd(in, entry))
+	counts := entry.State() == v1alpha1.BakeInProgress && !o.Unproven && now.Before(bakeEnd(now, rollout, entry))
 	switch told := due.Add(grace); {
 	case due.IsZero(), !entry.IsRollback() && counts:
 		return o, time.Time{}
-	case !in.Now.After(told):
+	case !now.After(told):
 		return o, after(told)
 	}
 	if o.Overdue = true; !entry.IsRollback() {
@@ -88,8 +89,8 @@ func late(in Input, o Outcome) (Outcome, time.Time) {
 
 // dueAt returns when a promotion was to be over, and by how much it may be late: a bake by
 // its own length. A promotion that nothing ends is never due.
-func dueAt(in Input, entry *v1alpha1.DeploymentHistoryEntry) (due time.Time, grace time.Duration) {
-	timeout, bake := in.Rollout.Spec.DeployTimeout, in.Rollout.Spec.BakeTimeOf(entry)
+func dueAt(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) (due time.Time, grace time.Duration) {
+	timeout, bake := rollout.Spec.DeployTimeout, rollout.Spec.BakeTimeOf(entry)
 	switch {
 	case entry.State() == v1alpha1.BakeDeploying && timeout != nil && entry.BakeStartTime == nil:
 		cutoff := entry.Cutoff()
@@ -123,12 +124,12 @@ func baking(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
 	if of := in.Rollout.Spec.BakeTimeOf(entry); of != nil {
 		bake = of.Duration
 	}
-	return fmt.Sprintf("%s; baking for %s, until %s%s", proven(in), bake, verdict.Clock(bakeEnd(in, entry)), pauses(in, entry))
+	return fmt.Sprintf("%s; baking for %s, until %s%s", proven(in.Health, in.Targets), bake, verdict.Clock(bakeEnd(in.Now, in.Rollout, entry)), pauses(in.Now, entry))
 }
 
 // pauses says for how long the clock stood still; empty if it never did.
-func pauses(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
-	stood := entry.StoodStill(verdict.WholeSecond(in.Now))
+func pauses(now time.Time, entry *v1alpha1.DeploymentHistoryEntry) string {
+	stood := entry.StoodStill(verdict.WholeSecond(now))
 	if stood == 0 {
 		return ""
 	}

@@ -59,21 +59,21 @@ func failByDeadline(in Input, proofs evidence.Proofs) choice {
 }
 
 // fluxGaveUp reports whether a promotion has failed because Flux does not try again.
-func (in Input) fluxGaveUp() bool {
-	return in.Targets.GaveUp() && Protected(&in.Rollout.Spec) && !in.Rollout.Recovering()
+func fluxGaveUp(rollout *v1alpha1.Rollout, targets content.Targets) bool {
+	return targets.GaveUp() && Protected(&rollout.Spec) && !rollout.Recovering()
 }
 
 // missed reports whether a deadline, if there is one, has passed for something else than
 // traffic.
-func (in Input) missed(deadline time.Time, proofs evidence.Proofs) bool {
-	return !deadline.IsZero() && in.Now.After(deadline) && !in.onlyLacksTraffic(proofs)
+func missed(now time.Time, health evidence.Health, targets content.Targets, deadline time.Time, proofs evidence.Proofs) bool {
+	return !deadline.IsZero() && now.After(deadline) && !onlyLacksTraffic(health, targets, proofs)
 }
 
 // onlyLacksTraffic reports whether all that is missing are measured HealthChecks that were
 // asked and had no data so far. The deadline is about being applied and rolled out:
 // at night, nobody may use the application.
-func (in Input) onlyLacksTraffic(proofs evidence.Proofs) bool {
-	if !in.Targets.AreApplied() || in.Health.Problem != nil || proofs.Has(evidence.Unreset, evidence.Disproven) {
+func onlyLacksTraffic(health evidence.Health, targets content.Targets, proofs evidence.Proofs) bool {
+	if !targets.AreApplied() || health.Problem != nil || proofs.Has(evidence.Unreset, evidence.Disproven) {
 		return false
 	}
 	return !slices.ContainsFunc(proofs.Checks(evidence.Undecided), func(c v1alpha1.HealthCheck) bool { return !hadNoData(c) })
@@ -112,17 +112,17 @@ func lossAfter(spec *v1alpha1.RolloutSpec) time.Duration {
 // release, and has not been healthy for too long, is Disproven: Kubernetes itself never
 // says that of a workload that was rolled out once. It also returns when time alone makes
 // another one Disproven; zero means never.
-func (in Input) withLosses(entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) (evidence.Proofs, time.Time) {
+func withLosses(now time.Time, rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) (evidence.Proofs, time.Time) {
 	var next time.Time
-	if in.Rollout.Recovering() {
+	if rollout.Recovering() {
 		return proofs, next
 	}
 	for _, i := range proofs.Indices(evidence.Undecided) {
-		since := lostSince(proofs[i].Check, entry, in.Now)
-		due := since.Add(lossAfter(&in.Rollout.Spec))
+		since := lostSince(proofs[i].Check, entry, now)
+		due := since.Add(lossAfter(&rollout.Spec))
 		switch {
 		case since.IsZero():
-		case in.Now.Before(due):
+		case now.Before(due):
 			next = verdict.Earlier(next, due)
 		default:
 			proofs[i].State, proofs[i].LostSince = evidence.Disproven, since
@@ -147,11 +147,11 @@ func lostSince(check *v1alpha1.HealthCheck, entry *v1alpha1.DeploymentHistoryEnt
 
 // targetsLostAt returns when targets that are not healthy any more make the bake fail; zero
 // if they do not.
-func (in Input) targetsLostAt(entry *v1alpha1.DeploymentHistoryEntry) time.Time {
-	if !in.Targets.AreUnhealthy() || in.Rollout.Recovering() {
+func targetsLostAt(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	if !targets.AreUnhealthy() || rollout.Recovering() {
 		return time.Time{}
 	}
-	return unprovenSince(entry, in.Now).Add(lossAfter(&in.Rollout.Spec))
+	return unprovenSince(entry, now).Add(lossAfter(&rollout.Spec))
 }
 
 // failByTargets reports the targets whose objects have become unhealthy.

@@ -94,7 +94,7 @@ var promotionChecks = []rule{
 
 // holdsPast returns what holds a release although circumstances lift some of the checks.
 func holdsPast(in Input, release v1alpha1.VersionInfo, circumstances lift) []verdict.Hold {
-	circumstances |= requested(in, release.Tag)
+	circumstances |= requested(in.Rollout, release.Tag)
 	var holds []verdict.Hold
 	for _, rule := range promotionChecks {
 		if rule.unless&circumstances != 0 {
@@ -108,15 +108,15 @@ func holdsPast(in Input, release v1alpha1.VersionInfo, circumstances lift) []ver
 }
 
 // requested returns what users have lifted for a release by annotation.
-func requested(in Input, tag string) lift {
+func requested(rollout *v1alpha1.Rollout, tag string) lift {
 	var lifted lift
-	if in.Rollout.UnblocksFailed() {
+	if rollout.UnblocksFailed() {
 		lifted |= unblocked
 	}
-	if in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == tag {
+	if rollout.Annotations[v1alpha1.BypassGatesAnnotation] == tag {
 		lifted |= bypassed
 	}
-	if in.Rollout.Annotations[v1alpha1.PromoteAnnotation] == tag {
+	if rollout.Annotations[v1alpha1.PromoteAnnotation] == tag {
 		lifted |= promoted
 	}
 	return lifted
@@ -138,9 +138,9 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	}
 	switch deployed := releases.PositionOf(ledger, in.Rollout.Status.History, in.Policy); {
 	case releases.BeforeMove(in.Rollout.Status.History, in.Policy) != nil:
-		considerMovedImage(in, verdicts)
+		considerMovedImage(in.Rollout, in.Policy, verdicts)
 	case deployed.Entry == nil:
-		considerWithoutPosition(in, verdicts)
+		considerWithoutPosition(in.Rollout, in.Policy, verdicts)
 	default:
 		considerSameVersion(deployed, verdicts)
 		considerOnlyNext(in, verdicts)
@@ -151,7 +151,7 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 // holdsOn returns what holds a candidate, given what holds all of them.
 func holdsOn(in Input, release v1alpha1.VersionInfo, said []*verdict.Hold) []verdict.Hold {
 	var holds []verdict.Hold
-	lifted := requested(in, release.Tag)
+	lifted := requested(in.Rollout, release.Tag)
 	for i, rule := range promotionChecks {
 		hold := said[i]
 		if rule.unless&lifted != 0 {
@@ -197,17 +197,17 @@ func considerOnlyBypassed(in Input, verdicts []Verdict) {
 // considerWithoutPosition holds candidates that may be older than the current release. It
 // applies if nothing in the history can be ranked. Then only the newest of all is
 // certainly not a step back, and nobody knows which release is the next one.
-func considerWithoutPosition(in Input, verdicts []Verdict) {
+func considerWithoutPosition(rollout *v1alpha1.Rollout, policy releases.Policy, verdicts []Verdict) {
 	if len(verdicts) == 0 {
 		return
 	}
-	unranked := fmt.Sprintf("ImagePolicy %s cannot rank any release of the history", in.Policy.Name)
+	unranked := fmt.Sprintf("ImagePolicy %s cannot rank any release of the history", policy.Name)
 	hold := verdict.Hold{
 		Reason:  v1alpha1.PositionUnknownReason,
 		Message: fmt.Sprintf("%s: only %s, the newest, is promoted automatically; pin another one to deploy it", unranked, verdicts[0].Release.Tag),
 	}
 	held := verdicts[1:]
-	if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
+	if rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
 		hold.Message, held = unranked+", so the next one is not known: pin the release to go on from", verdicts
 	}
 	for i := range held {
@@ -216,12 +216,12 @@ func considerWithoutPosition(in Input, verdicts []Verdict) {
 }
 
 // considerMovedImage holds every candidate while the position is one of another image.
-func considerMovedImage(in Input, verdicts []Verdict) {
-	before := releases.BeforeMove(in.Rollout.Status.History, in.Policy)
+func considerMovedImage(rollout *v1alpha1.Rollout, policy releases.Policy, verdicts []Verdict) {
+	before := releases.BeforeMove(rollout.Status.History, policy)
 	hold := verdict.Hold{
 		Reason: v1alpha1.PositionUnknownReason,
 		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to go on from",
-			in.Policy.Name, truncate.Text(in.Policy.Ranked(), verdict.LongestName), before.Version.Tag, truncate.Text(before.Image, verdict.LongestName)),
+			policy.Name, truncate.Text(policy.Ranked(), verdict.LongestName), before.Version.Tag, truncate.Text(before.Image, verdict.LongestName)),
 	}
 	for i := range verdicts {
 		verdicts[i].Holds = append(verdicts[i].Holds, hold)
@@ -341,7 +341,7 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 // under whichever name. If the Rollout goes back by itself, other content under the same
 // tag is another release.
 func notFailedBefore(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	entry := newestPromotion(in, release)
+	entry := newestPromotion(in.Rollout, in.Policy, release)
 	if entry.State() != v1alpha1.BakeFailed || in.Quarantines.Lift(entry.Quarantine, failureOf(in.Rollout, entry)) || in.Rollout.Spec.RollsBack() && releases.Differs(entry.Version.Digest, release.Digest) {
 		return nil
 	}
@@ -353,12 +353,12 @@ func notFailedBefore(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 
 // newestPromotion returns the newest entry of a release; nil if there is none. A promotion
 // of another image was one of another release.
-func newestPromotion(in Input, release v1alpha1.VersionInfo) *v1alpha1.DeploymentHistoryEntry {
-	for i := range in.Rollout.Status.History {
-		entry := &in.Rollout.Status.History[i]
+func newestPromotion(rollout *v1alpha1.Rollout, policy releases.Policy, release v1alpha1.VersionInfo) *v1alpha1.DeploymentHistoryEntry {
+	for i := range rollout.Status.History {
+		entry := &rollout.Status.History[i]
 		same := entry.Version.Tag == release.Tag ||
-			releases.IsSame(entry.Version.Digest, release.Digest) && in.Policy.Order.Relation(entry.Version, release) == releases.SameRelease
-		if same && !in.Policy.IsOfAnother(entry) {
+			releases.IsSame(entry.Version.Digest, release.Digest) && policy.Order.Relation(entry.Version, release) == releases.SameRelease
+		if same && !policy.IsOfAnother(entry) {
 			return entry
 		}
 	}
@@ -370,7 +370,7 @@ func newestPromotion(in Input, release v1alpha1.VersionInfo) *v1alpha1.Deploymen
 func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	current := in.Rollout.Current()
 	skippable := !Protected(&in.Rollout.Spec) && !current.IsRollback() && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
-	if !current.State().Running() || skippable || in.Rollout.UnblocksFailed() && isOverdue(in) {
+	if !current.State().Running() || skippable || in.Rollout.UnblocksFailed() && isOverdue(in.Now, in.Rollout, in.Targets) {
 		return nil
 	}
 	return &verdict.Hold{

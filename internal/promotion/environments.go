@@ -14,7 +14,7 @@ import (
 // forUpstreams returns what the Environments of the Rollout have to know of it.
 func (in Input) forUpstreams() upstream.Rollout {
 	return upstream.Rollout{
-		Now: in.Now, Order: in.Policy.Order, Current: in.Rollout.Current(), HasReason: in.hasReason(),
+		Now: in.Now, Order: in.Policy.Order, Current: in.Rollout.Current(), HasReason: hasReason(in.Rollout, in.ForeignAnnotations),
 		Bypassed: in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation], Promoted: in.Rollout.Annotations[v1alpha1.PromoteAnnotation],
 	}
 }
@@ -35,7 +35,7 @@ func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 var byItself = []string{"Cleared version pin", "Pinned to version "}
 
 // hasReason reports whether a user says why the release goes past an Environment.
-func (in Input) hasReason() bool {
-	why := in.words(v1alpha1.DeployMessageAnnotation)
+func hasReason(rollout *v1alpha1.Rollout, foreign map[string]bool) bool {
+	why := words(rollout, foreign, v1alpha1.DeployMessageAnnotation)
 	return why != "" && !slices.ContainsFunc(byItself, func(text string) bool { return strings.HasPrefix(why, text) })
 }

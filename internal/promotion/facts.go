@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
@@ -124,17 +125,17 @@ func causeOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
 
 // recordApplied stores when the targets were first seen to have applied the release of the
 // current entry.
-func recordApplied(in Input, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || in.isOutdated() || !in.Targets.AreApplied() {
+func recordApplied(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, history []v1alpha1.DeploymentHistoryEntry) {
+	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || isOutdated(rollout, targets) || !targets.AreApplied() {
 		return
 	}
-	history[0].AppliedTime = &metav1.Time{Time: in.Now.Truncate(time.Second)}
+	history[0].AppliedTime = &metav1.Time{Time: now.Truncate(time.Second)}
 }
 
 // proofOf counts what the release is proven by, once everything is applied and healthy.
-func proofOf(in Input) *v1alpha1.Proof {
+func proofOf(health evidence.Health, targets content.Targets) *v1alpha1.Proof {
 	return &v1alpha1.Proof{
-		Targets: asCount(len(in.Targets.All)), PulledOnly: asCount(in.Targets.PulledOnly()), HealthChecks: asCount(len(in.Health.Checks)),
+		Targets: asCount(len(targets.All)), PulledOnly: asCount(targets.PulledOnly()), HealthChecks: asCount(len(health.Checks)),
 	}
 }
 

@@ -47,7 +47,7 @@ func lastProven(in Input) *v1alpha1.DeploymentHistoryEntry {
 // provenUntil returns lastProven, and when time alone makes it a newer one: when the first
 // quarantine of such a release ends. Zero means never.
 func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
-	i, until := provenIn(in, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
+	i, until := provenIn(in.Now, in.Policy, in.Quarantines, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
 	if i < 0 {
 		return nil, until
 	}
@@ -60,12 +60,12 @@ func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 // tag brings back the content that failed. It must also be what its tag still points to,
 // as far as is known, of the image that the policy ranks, and not be known to be bad
 // elsewhere. The time is when that may have ended for a newer one.
-func provenIn(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
-	bad, failed, withdrawn, until := in.holding(), map[string]bool{}, in.Policy.Withdrawn(), time.Time{}
+func provenIn(now time.Time, policy releases.Policy, quarantines quarantined.Quarantines, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
+	bad, failed, withdrawn, until := holding(now, policy, quarantines), map[string]bool{}, policy.Withdrawn(), time.Time{}
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
-		case imagename.Differ(history[i].Image, cmp.Or(in.Policy.Ranked(), history[0].Image)): // its tag is another release now
+		case imagename.Differ(history[i].Image, cmp.Or(policy.Ranked(), history[0].Image)): // its tag is another release now
 		case i == 0 || state == v1alpha1.BakeFailed:
 			failed[version.Tag] = true
 		case state != v1alpha1.BakeSucceeded || failed[version.Tag] || withdrawn(version.Tag):

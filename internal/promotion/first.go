@@ -50,7 +50,7 @@ func chooseFirstRelease(in Input, candidates []Verdict) choice {
 		return choice{}
 	}
 	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
-	if later := recognizedBy(in, candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
+	if later := recognizedBy(in.Rollout, candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
 		return choice{at: later}
 	}
 	return promoteAutomatically(in, candidates, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
@@ -62,19 +62,19 @@ const recognizedWithin = time.Minute
 // recognizedBy returns until when a newer release may be recognized as one that the upstreams
 // have proven; zero if there is none. The registry says the digests of a new Rollout's releases
 // one after the other, and an older one must not be first because its digest came first.
-func recognizedBy(in Input, candidates []Verdict, than v1alpha1.VersionInfo) time.Time {
+func recognizedBy(rollout *v1alpha1.Rollout, candidates []Verdict, than v1alpha1.VersionInfo) time.Time {
 	newer := slices.IndexFunc(candidates, func(v Verdict) bool { return v.Release.Tag == than.Tag })
 	unknown := func(v Verdict) bool { return v.HeldBy(environmentsv1.UpstreamUnknownReason) }
 	if newer < 0 || !slices.ContainsFunc(candidates[:newer], unknown) {
 		return time.Time{}
 	}
-	return in.Rollout.CreationTimestamp.Add(recognizedWithin)
+	return rollout.CreationTimestamp.Add(recognizedWithin)
 }
 
 // FirstHolds returns what holds a release while nothing was promoted yet.
 func FirstHolds(in Input, release v1alpha1.VersionInfo) []verdict.Hold {
 	holds := holdsPast(in, release, first)
-	if requested(in, release.Tag)&bypassed == 0 && !namedByGates(in.Gates.Gates, release.Tag) {
+	if requested(in.Rollout, release.Tag)&bypassed == 0 && !namedByGates(in.Gates.Gates, release.Tag) {
 		holds = append(holds, *everyGateAllows(in, release))
 	}
 	return holds

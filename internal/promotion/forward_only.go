@@ -39,7 +39,7 @@ type barrier struct {
 func barrierBetween(in Input, ledger []v1alpha1.VersionInfo, target, failed string) barrier {
 	var found barrier
 	for _, release := range inRange(in, ledger, target, failed) {
-		switch mark := in.registry().Completed(release).ForwardOnly; {
+		switch mark := registry(in.Rollout, in.Metadata).Completed(release).ForwardOnly; {
 		case mark == nil:
 			found.unknown = append(found.unknown, release)
 		case *mark:
@@ -188,7 +188,7 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 // whether the current release can be left again.
 func ofUnknownMark(in Input, ledger []v1alpha1.VersionInfo, current *v1alpha1.DeploymentHistoryEntry) (Rollback, time.Time) {
 	release := asDeployed(in, newestFirst(ledger), current.Version.Tag)
-	if in.registry().Completed(release).ForwardOnly != nil {
+	if registry(in.Rollout, in.Metadata).Completed(release).ForwardOnly != nil {
 		return Rollback{}, time.Time{}
 	}
 	if late := current.PromotedTime().Add(askedWithin); in.Now.Before(late) {
@@ -211,7 +211,9 @@ func listTags(releases []v1alpha1.VersionInfo) []string {
 
 // marksCannotBeRead reports whether no rollback will happen because the controller cannot
 // know which releases are forward-only.
-func marksCannotBeRead(in Input) bool { return in.MetadataOff && respectsMarks(&in.Rollout.Spec) }
+func marksCannotBeRead(rollout *v1alpha1.Rollout, metadataOff bool) bool {
+	return metadataOff && respectsMarks(&rollout.Spec)
+}
 
 func noMarks() *verdict.Hold {
 	return &verdict.Hold{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -42,9 +43,9 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 		history = append(history, *in.Rollout.Status.History[i].DeepCopy())
 	}
 	recordContent(in, history)
-	recordReported(in, history)
+	recordReported(in.Rollout, in.Quarantines, history)
 	if !d.Action.Promotes() {
-		recordApplied(in, history)
+		recordApplied(in.Now, in.Rollout, in.Targets, history)
 		recordBakeClock(in, d.Outcome, history)
 	}
 	switch d.Action {
@@ -88,12 +89,12 @@ func recordOutcome(
 		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
 	}
 	history[0].FailedHealthChecks = releases.FailedToLimit(o.Failed)
-	recordCause(in, o, &history[0])
+	recordCause(in.Now, in.Rollout, o, &history[0])
 	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
 		version.Digest = releases.OrNil(in.Content().Pulled())
 	}
 	if to == v1alpha1.BakeSucceeded {
-		history[0].ProvenBy = proofOf(in)
+		history[0].ProvenBy = proofOf(in.Health, in.Targets)
 	}
 	return history, advance(&history[0], to, o.Message, in)
 }
@@ -112,7 +113,7 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 	}
 	entry := &history[0]
 	at := verdict.WholeSecond(in.Now)
-	for _, seen := range seenBefore(in, entry) {
+	for _, seen := range seenBefore(in.Health, entry) {
 		if seen != nil && !at.After(seen.Time) {
 			at = verdict.WholeSecond(seen.Add(time.Second))
 		}
@@ -128,10 +129,10 @@ func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha
 }
 
 // seenBefore returns the times that the timestamp of a retry must be later than.
-func seenBefore(in Input, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time {
+func seenBefore(health evidence.Health, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time {
 	times := []*metav1.Time{&entry.Timestamp, entry.LastRetryTimestamp}
-	for i := range in.Health.Checks {
-		times = append(times, in.Health.Checks[i].Status.LastErrorTime)
+	for i := range health.Checks {
+		times = append(times, health.Checks[i].Status.LastErrorTime)
 	}
 	return times
 }
@@ -143,7 +144,7 @@ func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryE
 		}
 	}
 	entry := newEntry(in, d.Outcome, history)
-	if err := advance(&entry, firstState(in), expectation(in, d.Release.Tag), in); err != nil {
+	if err := advance(&entry, firstState(in.Rollout, in.Targets), expectation(in, d.Release.Tag), in); err != nil {
 		return nil, err
 	}
 	if entry.State() == v1alpha1.BakeSucceeded {
@@ -164,8 +165,8 @@ func Successor(in Input, o Outcome) string {
 }
 
 func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
-	id := nextID(in, history)
-	message, by := entryMessage(in, o), triggeredBy(in, o)
+	id := nextID(in.Now, in.Targets, history)
+	message, by := entryMessage(in.Rollout, in.ForeignAnnotations, o), triggeredBy(in.Rollout, in.ForeignAnnotations, o)
 	entry := v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *o.Release.DeepCopy(),
@@ -181,7 +182,7 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 		entry.Recovery = v1alpha1.Recovery(o.Recovery.Reason)
 	}
 	if o.usesUpWords() {
-		entry.RequestDigest = in.requestDigest()
+		entry.RequestDigest = requestDigest(in.Rollout, in.ForeignAnnotations)
 	}
 	return entry
 }
@@ -189,17 +190,17 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 // nextID returns the highest id plus one. If the history was lost, or is older than the
 // targets, it continues from Unix time, above the ids of the targets: other programs may
 // have stored the ids of entries that wrote no target, and of which nothing is left.
-func nextID(in Input, history []v1alpha1.DeploymentHistoryEntry) int64 {
-	highest, written := content.HighestID(history), in.Targets.NewestPromotion()
-	if lost := highest == 0 && len(in.Targets.Owned) > 0; lost || written > highest {
-		return max(in.Now.Unix(), written+1)
+func nextID(now time.Time, targets content.Targets, history []v1alpha1.DeploymentHistoryEntry) int64 {
+	highest, written := content.HighestID(history), targets.NewestPromotion()
+	if lost := highest == 0 && len(targets.Owned) > 0; lost || written > highest {
+		return max(now.Unix(), written+1)
 	}
 	return highest + 1
 }
 
 // firstState returns Deploying, unless there is nothing at all to wait for.
-func firstState(in Input) v1alpha1.BakeStatus {
-	if !Protected(&in.Rollout.Spec) && in.Targets.Problem == nil && len(in.Targets.All) == 0 {
+func firstState(rollout *v1alpha1.Rollout, targets content.Targets) v1alpha1.BakeStatus {
+	if !Protected(&rollout.Spec) && targets.Problem == nil && len(targets.All) == 0 {
 		return v1alpha1.BakeSucceeded
 	}
 	return v1alpha1.BakeDeploying
@@ -210,7 +211,7 @@ func expectation(in Input, tag string) string {
 	nothing := "no Flux object is annotated with this Rollout"
 	targets, checks := len(in.Targets.All), verdict.Count(len(in.Health.Checks), "HealthCheck")
 	switch {
-	case firstState(in) == v1alpha1.BakeSucceeded:
+	case firstState(in.Rollout, in.Targets) == v1alpha1.BakeSucceeded:
 		return nothing + ": nothing to deploy"
 	case targets == 0 && in.Targets.Problem == nil && len(in.Health.Checks) > 0:
 		return nothing + "; waiting for " + checks
@@ -256,7 +257,7 @@ func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger
 		reported[tag] = true
 	}
 	if in.Rollout.Spec.RollsBack() {
-		retainForRollback(in, history, ledger, retained)
+		retainForRollback(in.Now, in.Policy, in.Quarantines, history, ledger, retained)
 	}
 	return retained
 }

@@ -20,14 +20,14 @@ import (
 // current one: any tag that is pinned, or a known release that is forced.
 func chosenManually(in Input, k known) (choice, bool) {
 	wanted := in.Rollout.ChosenManually()
-	if k.problem != nil || wanted == "" || in.isFollowed(wanted) {
+	if k.problem != nil || wanted == "" || isFollowed(in.Rollout, in.Policy, in.Targets, wanted) {
 		return choice{}, false
 	}
 	release := releases.Known(k.ledger, wanted)
 	if len(holdsPast(in, release, chosen)) > 0 {
 		return choice{}, false
 	}
-	c := promote(in, release, v1alpha1.GroundsPinned)
+	c := promote(in.Rollout, release, v1alpha1.GroundsPinned)
 	c.Manual, c.Reason, c.Message = true, v1alpha1.PinnedReason, pinnedText
 	if in.Rollout.Pinned() == "" {
 		c.Grounds, c.Reason, c.Message = v1alpha1.GroundsForced, v1alpha1.ForcedReason, forcedText
@@ -84,7 +84,7 @@ func retried(in Input, _ known) (choice, bool) {
 // needsUnblock reports whether a failure, here or elsewhere, or an unhealthy HealthCheck
 // prevents automatic promotion, whether or not there is a candidate at present.
 func needsUnblock(in Input, candidates []Verdict) bool {
-	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in) || withinRollbackLimit(in, v1alpha1.VersionInfo{}) != nil {
+	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in.Now, in.Rollout, in.Targets) || withinRollbackLimit(in, v1alpha1.VersionInfo{}) != nil {
 		return true
 	}
 	unwell := nothingUnhealthy(in, v1alpha1.VersionInfo{}) != nil // the same for every candidate
@@ -112,23 +112,23 @@ func has(rollout *v1alpha1.Rollout, annotation string) bool {
 
 // triggeredBy returns the user who claims to have caused a manual promotion. For all
 // other promotions it returns the controller.
-func triggeredBy(in Input, o Outcome) v1alpha1.TriggeredBy {
-	if user := in.words(v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
+func triggeredBy(rollout *v1alpha1.Rollout, foreign map[string]bool, o Outcome) v1alpha1.TriggeredBy {
+	if user := words(rollout, foreign, v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
 		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, verdict.LongestName)}
 	}
 	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 }
 
 // words returns the text that a user gave for this choice in an annotation.
-func (in Input) words(annotation string) string {
-	if in.ForeignAnnotations[annotation] {
+func words(rollout *v1alpha1.Rollout, foreign map[string]bool, annotation string) string {
+	if foreign[annotation] {
 		return ""
 	}
-	return strings.TrimSpace(in.Rollout.Annotations[annotation])
+	return strings.TrimSpace(rollout.Annotations[annotation])
 }
 
-func (in Input) requestDigest() string {
-	return RequestDigest(in.words(v1alpha1.DeployUserAnnotation), in.words(v1alpha1.DeployMessageAnnotation))
+func requestDigest(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
+	return RequestDigest(words(rollout, foreign, v1alpha1.DeployUserAnnotation), words(rollout, foreign, v1alpha1.DeployMessageAnnotation))
 }
 
 // RequestDigest identifies the user name and the message for a choice. It is empty if both

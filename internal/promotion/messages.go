@@ -63,33 +63,33 @@ func choiceMessage(in Input, o Outcome) string {
 	}
 	text += in.Upstreams.Unchecked(o.Release)
 	if o.hasLifted(v1alpha1.LiftedUpstreams) {
-		text += liftedText(v1alpha1.LiftedUpstreams) + wordsOf(in)
+		text += liftedText(v1alpha1.LiftedUpstreams) + wordsOf(in.Rollout, in.ForeignAnnotations)
 	}
 	return text
 }
 
 // entryMessage returns why a release was promoted, for the history: the user's message,
 // or else the message of the decision.
-func entryMessage(in Input, o Outcome) string {
-	words := in.words(v1alpha1.DeployMessageAnnotation)
+func entryMessage(rollout *v1alpha1.Rollout, foreign map[string]bool, o Outcome) string {
+	words := words(rollout, foreign, v1alpha1.DeployMessageAnnotation)
 	switch {
 	case o.Manual && words != "":
 		return truncate.Text(words, verdict.LongestMessage)
 	case o.Manual || !o.usesUpWords() || o.hasLifted(v1alpha1.LiftedUpstreams):
 		return o.Message
 	}
-	return o.Message + notHeeded(in)
+	return o.Message + notHeeded(rollout, foreign)
 }
 
 // notHeeded returns the end of the message of an automatic promotion: the texts that a
 // user has written are not about it, but about a later promotion. It is empty if there
 // are none.
-func notHeeded(in Input) string {
-	user := truncate.Text(in.words(v1alpha1.DeployUserAnnotation), verdict.LongestName)
+func notHeeded(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
+	user := truncate.Text(words(rollout, foreign, v1alpha1.DeployUserAnnotation), verdict.LongestName)
 	switch {
 	case user != "":
 		return "; not requested by " + user
-	case in.words(v1alpha1.DeployMessageAnnotation) != "":
+	case words(rollout, foreign, v1alpha1.DeployMessageAnnotation) != "":
 		return "; not requested by a user"
 	}
 	return ""
@@ -97,12 +97,12 @@ func notHeeded(in Input) string {
 
 // wordsOf returns who has let a release go past the Environments, and why, as the end of
 // a message.
-func wordsOf(in Input) string {
+func wordsOf(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
 	text := ""
-	if user := in.words(v1alpha1.DeployUserAnnotation); user != "" {
+	if user := words(rollout, foreign, v1alpha1.DeployUserAnnotation); user != "" {
 		text += " by " + truncate.Text(user, verdict.LongestName)
 	}
-	if why := in.words(v1alpha1.DeployMessageAnnotation); why != "" {
+	if why := words(rollout, foreign, v1alpha1.DeployMessageAnnotation); why != "" {
 		text += ": " + truncate.Text(why, verdict.LongestComplaint)
 	}
 	return text

@@ -66,7 +66,7 @@ func moved(in Input, _ known) (choice, bool) {
 	case target.Image == in.Policy.Image && target.Digest != releases.OrEmpty(release.Digest):
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &target.Digest}
 	}
-	c := promote(in, release, v1alpha1.GroundsMoved)
+	c := promote(in.Rollout, release, v1alpha1.GroundsMoved)
 	c.Reason, c.Message = v1alpha1.TagMovedReason, target.Moved
 	return c, true
 }

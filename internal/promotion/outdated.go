@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -17,49 +18,51 @@ import (
 // old status was restored. What such a history names is not what should run: to follow it
 // would take the targets back, past everything that has been decided since.
 
-func (in Input) isOutdated() bool { return in.Targets.Outdate(in.Rollout.Status.History) }
+func isOutdated(rollout *v1alpha1.Rollout, targets content.Targets) bool {
+	return targets.Outdate(rollout.Status.History)
+}
 
 // adopted takes over what the targets carry, if a user requests it. Otherwise nothing
 // happens while the history is outdated: what it says of the current promotion is about
 // another one.
 func adopted(in Input, k known) (choice, bool) {
-	carried := in.adoptable()
+	carried := adoptable(in.Targets)
 	switch {
-	case !in.isOutdated():
+	case !isOutdated(in.Rollout, in.Targets):
 		return choice{}, false
 	case k.problem != nil: // a choice of a user comes first, and has to be corrected
 		return choice{}, true
 	case carried != "" && in.Rollout.AsksToAdopt():
 		return adopt(releases.Known(k.ledger, carried), "requested with "+v1alpha1.AdoptAnnotation), true
 	}
-	return choice{problem: in.historyOutdated()}, true
+	return choice{problem: historyOutdated(in.Rollout, in.Targets)}, true
 }
 
 // isFollowed reports whether the version that a user has chosen is the current one. If the
 // history is outdated, the choice may have been restored together with it, and so is no new
 // one until the user confirms it.
-func (in Input) isFollowed(wanted string) bool {
-	confirmed := in.isOutdated() && in.Rollout.AsksToAdopt()
-	return in.runsTag(wanted) && !confirmed
+func isFollowed(rollout *v1alpha1.Rollout, policy releases.Policy, targets content.Targets, wanted string) bool {
+	confirmed := isOutdated(rollout, targets) && rollout.AsksToAdopt()
+	return runsTag(rollout, policy, wanted) && !confirmed
 }
 
 // adoptable returns the version that all targets carry; empty if they carry different ones,
 // or one that cannot be a tag.
-func (in Input) adoptable() string {
-	if carried := in.Targets.Carried; len(carried) == 1 && releases.IsTag(carried[0]) {
+func adoptable(targets content.Targets) string {
+	if carried := targets.Carried; len(carried) == 1 && releases.IsTag(carried[0]) {
 		return carried[0]
 	}
 	return ""
 }
 
 // historyOutdated says that the history is older than the targets, and what a user can do.
-func (in Input) historyOutdated() *verdict.Problem {
-	newest, current := in.Targets.Newest(), in.Rollout.Current()
+func historyOutdated(rollout *v1alpha1.Rollout, targets content.Targets) *verdict.Problem {
+	newest, current := targets.Newest(), rollout.Current()
 	return &verdict.Problem{
 		Reason: v1alpha1.HistoryOutdatedReason,
 		Message: fmt.Sprintf("the history ends with %s, but promotion #%d has written %s, and the targets carry %s: "+
 			"an old status was restored, so nothing is written; %s",
-			nameOf(current), newest.Promotion, newest, listOf(in.Targets.Carried), in.waysOut()),
+			nameOf(current), newest.Promotion, newest, listOf(targets.Carried), waysOut(rollout, targets)),
 	}
 }
 
@@ -77,21 +80,21 @@ func listOf(versions []string) string {
 }
 
 // waysOut says how to go on.
-func (in Input) waysOut() string {
+func waysOut(rollout *v1alpha1.Rollout, targets content.Targets) string {
 	adopt := fmt.Sprintf(`annotate the Rollout with %s: "true" to `, v1alpha1.AdoptAnnotation)
-	switch pinned := in.Rollout.Pinned(); {
-	case pinned != "" && pinned == in.Rollout.Current().Version.Tag:
+	switch pinned := rollout.Pinned(); {
+	case pinned != "" && pinned == rollout.Current().Version.Tag:
 		return fmt.Sprintf("%sdeploy %s, which spec.wantedVersion pins as it did then, or pin another version", adopt, pinned)
-	case in.adoptable() == "":
+	case adoptable(targets) == "":
 		return "set spec.wantedVersion to the right one"
 	}
-	return fmt.Sprintf("%sgo on from %s, or set spec.wantedVersion", adopt, in.adoptable())
+	return fmt.Sprintf("%sgo on from %s, or set spec.wantedVersion", adopt, adoptable(targets))
 }
 
 // historyUpToDate checks that no newer promotion than those of the history has written the
 // targets.
 func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if !in.isOutdated() {
+	if !isOutdated(in.Rollout, in.Targets) {
 		return nil
 	}
 	return &verdict.Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}

@@ -90,7 +90,7 @@ func strategyOf(rollout *v1alpha1.Rollout) v1alpha1.Grounds {
 
 // promoteAutomatically promotes a release that no user has named as the one to deploy.
 func promoteAutomatically(in Input, candidates []Verdict, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) choice {
-	c := promote(in, release, grounds)
+	c := promote(in.Rollout, release, grounds)
 	c.Lifted = lifted(in, candidates, release)
 	c.Manual = c.hasLifted(v1alpha1.LiftedPromotion)
 	c.Reason, c.Message = v1alpha1.EligibleReason, choiceMessage(in, c.Outcome)
@@ -127,9 +127,9 @@ func supersede(candidates []Verdict, promoted string) {
 
 // promote promotes the release. What the promotion before it still waited for no longer
 // matters: a check that is reset before the release is applied would prove it too early.
-func promote(in Input, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) choice {
+func promote(rollout *v1alpha1.Rollout, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) choice {
 	action := Promote
-	if in.Rollout.Current().State().Running() {
+	if rollout.Current().State().Running() {
 		action = Supersede
 	}
 	return choice{Outcome: Outcome{Action: action, Release: release, Grounds: grounds}}

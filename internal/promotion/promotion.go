@@ -272,24 +272,24 @@ func Decide(in Input) Decision {
 	k.problem = cmp.Or(c.problem, problem)
 	d := Decision{Resets: c.resets, Notes: notes}
 	var lateAt, backAt time.Time
-	d.Outcome, lateAt = late(in, c.Outcome)
+	d.Outcome, lateAt = late(in.Now, in.Rollout, in.Targets, c.Outcome)
 	d.Rollback, backAt = standing(in, ledger, c.Message)
 	if d.Action.Promotes() {
 		d.Recovery = recovery(in, d.Outcome)
 	}
-	kept := in.importance(d.Release.Tag).Fit(ledger)
+	kept := importance(in.Rollout, in.Policy, in.Gates, d.Release.Tag).Fit(ledger)
 	resolved, resolvedAt := metadataResolved(in, kept.Ledger, notes)
 	d.Releases = Releases{Ledger: kept.Ledger, Full: kept.Full, Candidates: k.candidates, MetadataResolved: resolved}
 	k.ledger = kept.Ledger
 	d.Requests = answers(in, d.Outcome, k)
-	d.RecheckAt = recheckAt(in, d.Candidates, until, c.at, lateAt, backAt, resolvedAt)
+	d.RecheckAt = recheckAt(in.Now, in.Targets, d.Candidates, until, c.at, lateAt, backAt, resolvedAt)
 	return d
 }
 
 // recheckAt returns the earliest time at which time alone can change the decision: one of
 // these times, or when time ends or rephrases what holds a candidate, or what a target has
 // pulled.
-func recheckAt(in Input, candidates []Verdict, times ...time.Time) time.Time {
+func recheckAt(now time.Time, targets content.Targets, candidates []Verdict, times ...time.Time) time.Time {
 	var first time.Time
 	for _, at := range times {
 		first = verdict.Earlier(first, at)
@@ -299,10 +299,10 @@ func recheckAt(in Input, candidates []Verdict, times ...time.Time) time.Time {
 			first = verdict.Earlier(first, hold.Next())
 		}
 	}
-	for _, target := range in.Targets.All {
+	for _, target := range targets.All {
 		first = verdict.Earlier(first, target.Changes)
 	}
-	if !first.After(in.Now) {
+	if !first.After(now) {
 		return time.Time{}
 	}
 	return first

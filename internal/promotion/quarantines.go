@@ -12,7 +12,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
-func (in Input) holding() quarantined.Holding { return in.Quarantines.Holding(in.Policy.Image, in.Now) }
+func holding(now time.Time, policy releases.Policy, quarantines quarantined.Quarantines) quarantined.Holding {
+	return quarantines.Holding(policy.Image, now)
+}
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.
 func IsAbout(in Input, spec *v1alpha1.ReleaseQuarantineSpec, release v1alpha1.VersionInfo) bool {
@@ -40,20 +42,20 @@ func notQuarantined(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
 	if problem := in.Quarantines.Problem; problem != nil {
 		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
 	}
-	return in.holding().Held(release)
+	return holding(in.Now, in.Policy, in.Quarantines).Held(release)
 }
 
 // notRecalled checks that no quarantine holds the release even for users. A Rollout that
 // does not obey quarantines obeys these.
 func notRecalled(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	return in.holding().Recalled(release)
+	return holding(in.Now, in.Policy, in.Quarantines).Recalled(release)
 }
 
 // refused explains why what a user requests is not promoted, or a pinned version is in
 // quarantine, and until when that holds; nil if nothing is in the way.
 func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Time) {
 	wanted := in.Rollout.Pinned()
-	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || in.runsTag(wanted) {
+	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || runsTag(in.Rollout, in.Policy, wanted) {
 		return problem, time.Time{}
 	}
 	hold := notRecalled(in, releases.Known(ledger, wanted))

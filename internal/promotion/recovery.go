@@ -16,7 +16,7 @@ func recovery(in Input, o Outcome) *verdict.Note {
 	why := v1alpha1.Recovery("")
 	switch {
 	case o.Action == Adopt:
-	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in) || o.Reason == v1alpha1.TagMovedReason):
+	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in.Now, in.Rollout, in.Targets) || o.Reason == v1alpha1.TagMovedReason):
 		why = v1alpha1.RecoveryFromFailure
 	case o.Manual && len(evidence.Unhealthy(in.Health.Checks)) > 0:
 		why = v1alpha1.RecoveryWhileUnhealthy

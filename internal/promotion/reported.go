@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
@@ -17,8 +18,8 @@ func DueReport(in Input) *quarantined.Report {
 	if !in.Rollout.Spec.Quarantine.Reports() || in.Quarantines.Problem != nil {
 		return nil
 	}
-	i := in.lastForward()
-	if i < 0 || !in.isToBeReported(i) {
+	i := lastForward(in.Rollout)
+	if i < 0 || !isToBeReported(in.Now, in.Rollout, i) {
 		return nil
 	}
 	entry, digest := &in.Rollout.Status.History[i], in.failedContent(i)
@@ -32,8 +33,8 @@ func DueReport(in Input) *quarantined.Report {
 
 // lastForward returns the index of the newest history entry, or of the one that a rollback
 // has replaced; -1 if there is none.
-func (in Input) lastForward() int {
-	history := in.Rollout.Status.History
+func lastForward(rollout *v1alpha1.Rollout) int {
+	history := rollout.Status.History
 	if len(history) > 1 && history[0].IsRollback() {
 		return 1
 	}
@@ -43,13 +44,13 @@ func (in Input) lastForward() int {
 // isToBeReported reports whether an entry is a failure that is still to be reported, and that
 // says something about the release. A deadline alone does not: something else may have kept
 // the release from running.
-func (in Input) isToBeReported(i int) bool {
-	entry := &in.Rollout.Status.History[i]
+func isToBeReported(now time.Time, rollout *v1alpha1.Rollout, i int) bool {
+	entry := &rollout.Status.History[i]
 	if entry.State() != v1alpha1.BakeFailed || entry.IsRollback() || entry.Quarantine != "" || entry.BakeEndTime == nil {
 		return false
 	}
 	cause := causeOf(entry)
-	return in.Now.Sub(entry.BakeEndTime.Time) <= quarantine.ReportedWithin &&
+	return now.Sub(entry.BakeEndTime.Time) <= quarantine.ReportedWithin &&
 		(cause == v1alpha1.CauseHealthCheckFailed || cause == v1alpha1.CauseTargetUnhealthy)
 }
 
@@ -86,12 +87,12 @@ func recordContent(in Input, history []v1alpha1.DeploymentHistoryEntry) {
 }
 
 // recordReported writes the name of the quarantine that lists the failure.
-func recordReported(in Input, history []v1alpha1.DeploymentHistoryEntry) {
-	i := in.lastForward()
+func recordReported(rollout *v1alpha1.Rollout, quarantines quarantined.Quarantines, history []v1alpha1.DeploymentHistoryEntry) {
+	i := lastForward(rollout)
 	if i < 0 {
 		return
 	}
-	if entry := &in.Rollout.Status.History[i]; entry.State() == v1alpha1.BakeFailed && entry.Quarantine == "" {
-		history[i].Quarantine = in.Quarantines.ListedIn(failureOf(in.Rollout, entry))
+	if entry := &rollout.Status.History[i]; entry.State() == v1alpha1.BakeFailed && entry.Quarantine == "" {
+		history[i].Quarantine = quarantines.ListedIn(failureOf(rollout, entry))
 	}
 }

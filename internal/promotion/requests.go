@@ -56,7 +56,7 @@ func answers(in Input, o Outcome, k known) Requests {
 	if o.Reason == v1alpha1.TagMovedReason {
 		return r // no user requested it
 	}
-	unknown := in.isOutdated() && !o.Manual
+	unknown := isOutdated(in.Rollout, in.Targets) && !o.Manual
 	if !unknown && usesUpWords(in, o) {
 		r.consume(in.Rollout, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
@@ -75,7 +75,7 @@ func usesUpWords(in Input, o Outcome) bool {
 	if o.Action.Promotes() {
 		return o.Action != Adopt
 	}
-	return usedTheWords(in, decided(in.Rollout)) || isUnpinned(in.Rollout)
+	return usedTheWords(in.Now, in.Rollout, in.ForeignAnnotations, decided(in.Rollout)) || isUnpinned(in.Rollout)
 }
 
 func (r *Requests) answer(of request, a asked) {
@@ -211,7 +211,7 @@ func forceUsed(a asked) bool { return a.isPromoted() || a.Rollout.Pinned() == ""
 
 func justForced(a asked) bool {
 	just := a.justPromoted()
-	return just != nil && just.Version.Tag == a.value && just.Grounds == v1alpha1.GroundsForced && just.RequestDigest == a.requestDigest()
+	return just != nil && just.Version.Tag == a.value && just.Grounds == v1alpha1.GroundsForced && just.RequestDigest == requestDigest(a.Rollout, a.ForeignAnnotations)
 }
 
 // bypassUsed reports whether a release goes past the gates, or just did.
@@ -221,7 +221,7 @@ func bypassUsed(a asked) bool {
 
 // isDeployed reports whether the request names the current release, which stays it.
 func (a asked) isDeployed() bool {
-	return a.runsTag(a.value) && !(a.Action.Promotes() && a.Release.Tag == a.value)
+	return runsTag(a.Rollout, a.Policy, a.value) && !(a.Action.Promotes() && a.Release.Tag == a.value)
 }
 
 // bypassEnded declines a request to bypass gates. Where there is an Environment, each ends
@@ -279,12 +279,12 @@ func promoteTooEarly(a asked) *verdict.Problem {
 // adoptUsed reports whether what the targets carry is adopted, or is not older any more. While
 // the history is outdated, the request stays until it can be followed.
 func adoptUsed(a asked) bool {
-	return a.value == "true" && (a.promotes() || a.Action == Adopt || !a.isOutdated())
+	return a.value == "true" && (a.promotes() || a.Action == Adopt || !isOutdated(a.Rollout, a.Targets))
 }
 
 func adoptNotNeeded(a asked) *verdict.Problem {
 	just := a.Rollout.Current().State().Running() && a.Rollout.Current().Grounds == v1alpha1.GroundsAdopted
-	if a.value != "true" || a.isOutdated() || a.Action == Adopt || just {
+	if a.value != "true" || isOutdated(a.Rollout, a.Targets) || a.Action == Adopt || just {
 		return nil
 	}
 	return a.problem(v1alpha1.AdoptNotNeededReason, "there is nothing to adopt: the history is not older than the targets")
@@ -297,14 +297,14 @@ const leftover = time.Minute
 // usedTheWords reports whether message and user name belong to the current promotion, but
 // could not be removed when it was recorded. They must not sign what another user does
 // next.
-func usedTheWords(in Input, current *v1alpha1.DeploymentHistoryEntry) bool {
+func usedTheWords(now time.Time, rollout *v1alpha1.Rollout, foreign map[string]bool, current *v1alpha1.DeploymentHistoryEntry) bool {
 	if current == nil || current.RequestDigest == "" {
 		return false
 	}
-	if ended := current.BakeEndTime; !current.State().Running() && (ended == nil || in.Now.Sub(ended.Time) > leftover) {
+	if ended := current.BakeEndTime; !current.State().Running() && (ended == nil || now.Sub(ended.Time) > leftover) {
 		return false
 	}
-	return current.RequestDigest == in.requestDigest()
+	return current.RequestDigest == requestDigest(rollout, foreign)
 }
 
 // isUnpinned reports whether a user has just removed a pin, and has asked for nothing else. What

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -71,7 +72,7 @@ func rolledBack(in Input, k known) (choice, bool) {
 	if hold := a.hold(); hold != nil {
 		return choice{}.until(hold.Until, a.until), false
 	}
-	c := promote(in, a.to.Version, v1alpha1.GroundsRollback)
+	c := promote(in.Rollout, a.to.Version, v1alpha1.GroundsRollback)
 	c.Back, c.Reason, c.Message = rollbackOf(a.failed, a.to), v1alpha1.AutomaticRollbackReason, a.message()
 	return c, true
 }
@@ -225,15 +226,15 @@ func schedulesLetGoBack(a attempt) *verdict.Hold {
 
 // recordCause says in the history why a promotion has failed, and when a rollback answers
 // it. A rollback itself never fails.
-func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
-	spec := &in.Rollout.Spec
+func recordCause(now time.Time, rollout *v1alpha1.Rollout, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
+	spec := &rollout.Spec
 	if o.Action != FailBake {
 		return
 	}
 	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {
 		return
 	}
-	due := verdict.WholeSecond(in.Now)
+	due := verdict.WholeSecond(now)
 	if delay := spec.Rollback.Delay; delay != nil {
 		due = verdict.WholeSecond(due.Add(delay.Duration))
 	}
@@ -245,7 +246,7 @@ func recordCause(in Input, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
 func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback, time.Time) {
 	var never time.Time
 	switch current := in.Rollout.Current(); {
-	case !in.Rollout.Spec.RollsBack() || in.isOutdated():
+	case !in.Rollout.Spec.RollsBack() || isOutdated(in.Rollout, in.Targets):
 	case current.IsRollback():
 		return ofRollback(in, current, message), never
 	case isToBeAnswered(in.Rollout):
@@ -254,7 +255,7 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 			return Rollback{Hold: *hold}, never
 		}
 		return Rollback{Hold: verdict.Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}, never
-	case marksCannotBeRead(in):
+	case marksCannotBeRead(in.Rollout, in.MetadataOff):
 		return Rollback{Hold: *noMarks()}, never
 	case respectsMarks(&in.Rollout.Spec) && current != nil && current.State() != v1alpha1.BakeFailed:
 		return ofUnknownMark(in, ledger, current)
@@ -268,7 +269,7 @@ func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message stri
 	if current.Message != nil {
 		back.Message += ", " + *current.Message
 	}
-	if due := overdueSince(in); !due.IsZero() && in.Now.After(due) {
+	if due := overdueSince(in.Rollout, in.Targets); !due.IsZero() && in.Now.After(due) {
 		if unhealthy := evidence.Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
 			message += "; Unhealthy: " + evidence.NamesOf(unhealthy)
 		}
@@ -282,12 +283,12 @@ func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message stri
 // overdueSince returns when a running rollback is overdue; zero if it never is. The bake
 // time comes on top once it runs. A bake that begins late ends late, and nothing is wrong
 // before that.
-func overdueSince(in Input) time.Time {
-	current, spec := in.Rollout.Current(), &in.Rollout.Spec
+func overdueSince(rollout *v1alpha1.Rollout, targets content.Targets) time.Time {
+	current, spec := rollout.Current(), &rollout.Spec
 	if !spec.RollsBack() || !current.IsRollback() || !current.State().Running() {
 		return time.Time{}
 	}
-	due := current.PromotedTime().Add(spec.RollbackOverdueAfter(in.Targets.LongestWait()))
+	due := current.PromotedTime().Add(spec.RollbackOverdueAfter(targets.LongestWait()))
 	if bake := spec.BakeTimeOf(current); bake != nil && current.State() == v1alpha1.BakeInProgress {
 		if started := current.BakeStartTime; started != nil && started.After(due) {
 			due = started.Time
@@ -298,7 +299,7 @@ func overdueSince(in Input) time.Time {
 }
 
 // isOverdue reports whether the current promotion is a rollback that is overdue.
-func isOverdue(in Input) bool {
-	due := overdueSince(in)
-	return !due.IsZero() && in.Now.After(due)
+func isOverdue(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets) bool {
+	due := overdueSince(rollout, targets)
+	return !due.IsZero() && now.After(due)
 }

@@ -2,13 +2,19 @@
 
 package promotion
 
-import "github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+import (
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+)
 
 // retainForRollback adds the entries that must not be cut if the Rollout goes back by
 // itself: what it goes back to, and everything that withinRollbackLimit counts. The entry
 // that ends the count is needed only while an older failure stays.
-func retainForRollback(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, retained []bool) {
-	if i, _ := provenIn(in, history, ledger); i >= 0 {
+func retainForRollback(now time.Time, policy releases.Policy, quarantines quarantined.Quarantines, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, retained []bool) {
+	if i, _ := provenIn(now, policy, quarantines, history, ledger); i >= 0 {
 		retained[i] = true
 	}
 	failures, end := failuresInARow(history)

@@ -64,7 +64,7 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 	switch current := in.Rollout.Current(); {
 	case !releases.IsTag(tag):
 		return NoTag, verdict.Quote(tag) + " cannot be a tag in an OCI registry"
-	case in.runsTag(tag):
+	case runsTag(in.Rollout, in.Policy, tag):
 		return Deployed, fmt.Sprintf("%s is deployed: %s", tag, current.State())
 	case s.Verdict != nil:
 		return Candidate, ""
