@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion
+
+import (
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+)
+
+// The order of the checks is what users see first. A new check needs a place in it, and its
+// reasons one in the table of reasons: what a bypass lifts is of gates, and all that is of
+// gates is lifted by a bypass.
+func TestChecksAreAllInOrder(t *testing.T) {
+	want := []struct {
+		check   string
+		reasons []string
+	}{
+		{"historyUpToDate", []string{v1alpha1.HistoryOutdatedReason}},
+		{"leftToTheController", []string{v1alpha1.PinnedReason, v1alpha1.ForcedReason, v1alpha1.InvalidWantedVersionReason}},
+		{"policyReadable", nil},
+		{"offeredByPolicy", []string{v1alpha1.NotOfferedReason}},
+		{"appliedComesFirst", []string{v1alpha1.FirstReleaseNotAppliedReason, v1alpha1.FirstReleaseUnknownReason}},
+		{"everyTagKnown", []string{v1alpha1.TagsUnknownReason}},
+		{"notFailedBefore", []string{v1alpha1.FailedBeforeReason}},
+		{"notQuarantined", []string{v1alpha1.QuarantinedReason, v1alpha1.QuarantineListFailedReason}},
+		{"notRecalled", []string{v1alpha1.QuarantinedReason}},
+		{"provenUpstream", []string{environmentsv1.UpstreamUnknownReason, environmentsv1.UpstreamPendingReason, environmentsv1.UpstreamSoakingReason}},
+		{"noBakeRunning", []string{v1alpha1.BakeRunningReason}},
+		{"lastBakeNotFailed", []string{v1alpha1.PreviousBakeFailedReason}},
+		{"withinRollbackLimit", []string{v1alpha1.RollbackLimitReason}},
+		{"everyCheckMeasurable", []string{v1alpha1.HealthCheckInvalidReason}},
+		{"nothingUnhealthy", []string{v1alpha1.UnhealthyHealthChecksReason}},
+		{"everyGatePasses", []string{v1alpha1.SomeGatesBlockingReason, v1alpha1.GateListFailedReason}},
+		{"everyGateAllows", []string{v1alpha1.NoAllowedVersionsReason}},
+		{"everyScheduleValid", []string{v1alpha1.InvalidScheduleReason}},
+		{"everyScheduleOpen", []string{v1alpha1.ScheduleClosedReason}},
+		{"intervalOver", []string{v1alpha1.ReleaseIntervalReason}},
+		{"promotedByAPerson", []string{environmentsv1.AwaitingPromotionReason}},
+	}
+	if len(want) != len(promotionChecks) {
+		t.Fatalf("%d checks are listed here, and there are %d", len(want), len(promotionChecks))
+	}
+	for i, rule := range promotionChecks {
+		name := runtime.FuncForPC(reflect.ValueOf(rule.require).Pointer()).Name()
+		if name = name[strings.LastIndex(name, ".")+1:]; name != want[i].check {
+			t.Errorf("check %d is %s, not %s", i, name, want[i].check)
+		}
+		for _, reason := range want[i].reasons {
+			ofGates := verdict.IsOfGates(reason) && !verdict.IsOfUpstreams(reason) && reason != environmentsv1.AwaitingPromotionReason
+			if lifted := rule.unless&bypassed != 0; lifted != ofGates {
+				t.Errorf("a bypass lifts %s: %v, and %s is of gates: %v", name, lifted, reason, ofGates)
+			}
+		}
+	}
+}
