@@ -29,7 +29,6 @@
 //	Which releases can be promoted:
 //
 //	metadata.go       what the registry has to report about releases, and has reported
-//	runs.go           whether a tag is what runs
 //	standing.go       what can be said of any tag, candidate or not
 //
 //	Which of them is promoted:
@@ -39,17 +38,14 @@
 //	manual.go         what users choose: a pin, a force
 //	checks.go         the table of what holds a candidate
 //	gates.go          holds by RolloutGates and schedules
-//	quarantines.go    holds by quarantines
-//	environments.go   holds by the environments before this one
+//	elsewhere.go      holds by quarantines, and by the environments before this one
 //	first.go          the first promotion; taking over after the history was lost
-//	first_applied.go  taking over what already runs (spec.firstRelease: Applied)
 //	outdated.go       a history that is older than its targets
 //
 //	How the current promotion is doing:
 //
 //	moved.go          content that Flux has deployed without a request
 //	bake.go           the outcome of the current promotion
-//	recovery.go       promotions that cannot fail
 //	failure.go        how to continue after a failed promotion
 //	rollback.go       whether and where a Rollout goes back by itself
 //	forward_only.go   which releases a rollback must not cross
@@ -60,11 +56,7 @@
 //	history.go        the only code that changes the state of a history entry
 //	facts.go          what an entry says in fields, also for entries that lack them
 //	messages.go       the sentences that follow from these facts
-//	late_targets.go   what is said of an entry whose targets came later
-//	rollback_history.go
-//	                  which entries of it rollbacks need
 //	reported.go       what is reported to quarantines
-//	values.go         a Decision as keys and values for the log
 package promotion
 
 import (
@@ -79,6 +71,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Input is everything that a decision depends on.
@@ -306,4 +299,42 @@ func recheckAt(now time.Time, targets content.Targets, candidates []Verdict, tim
 		return time.Time{}
 	}
 	return first
+}
+
+// LogValues returns the decision as keys and values for a line of the log: what is done
+// and why, or else what prevents it. Texts are cut to a size limit.
+func (d Decision) LogValues() []any {
+	reason, message := d.why()
+	values := []any{"action", string(d.Action), "reason", reason}
+	if message != "" {
+		const longest = 512
+		values = append(values, "message", truncate.Text(message, longest))
+	}
+	if d.Release.Tag != "" {
+		values = append(values, "release", d.Release.Tag)
+	}
+	values = append(values, "candidates", len(d.Candidates))
+	if len(d.Resets) > 0 {
+		values = append(values, "resets", len(d.Resets))
+	}
+	if !d.RecheckAt.IsZero() {
+		values = append(values, "recheckAt", d.RecheckAt.UTC().Format(time.RFC3339))
+	}
+	return values
+}
+
+// why returns the reason of the action. If nothing is done, it returns that of the
+// Problem, or the first hold of the newest candidate.
+func (d Decision) why() (reason, message string) {
+	switch {
+	case d.Reason != "":
+		return d.Reason, d.Message
+	case d.Problem != nil:
+		return d.Problem.Reason, d.Problem.Message
+	case len(d.Candidates) > 0 && !d.Candidates[0].Eligible():
+		return d.Candidates[0].Holds[0].Reason, d.Candidates[0].Holds[0].Message
+	case len(d.Candidates) == 0:
+		return v1alpha1.NoReleaseCandidatesReason, ""
+	}
+	return "", d.Message
 }

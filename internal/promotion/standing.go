@@ -99,3 +99,10 @@ func verdictOf(candidates []Verdict, tag string) *Verdict {
 	}
 	return nil
 }
+
+// runsTag reports whether the current release has that tag, and is one of the image of the
+// policy.
+func runsTag(rollout *v1alpha1.Rollout, policy releases.Policy, tag string) bool {
+	current := rollout.Current()
+	return current != nil && current.Version.Tag == tag && !policy.IsOfAnother(current)
+}

@@ -5,6 +5,7 @@ package content
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -67,4 +68,59 @@ func (r Running) AsPulled(release v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 		release = v1alpha1.VersionInfo{Tag: release.Tag, Digest: &digest}
 	}
 	return release
+}
+
+// NotPromoted returns the OCIRepositories that have pulled a version that nobody promoted,
+// each with the reason and a message. It is empty once there is a history: from then on,
+// the state of each target shows what it has pulled.
+func (r Running) NotPromoted() []Target {
+	if len(r.Rollout.Status.History) > 0 {
+		return nil
+	}
+	var all []Target
+	for _, t := range r.Targets.All {
+		if t.PulledTag() != "" && !r.accountsFor(t) {
+			t.Reason, t.Message = v1alpha1.TargetNotPromoted, t.runsUnpromoted()
+			all = append(all, t)
+		}
+	}
+	return all
+}
+
+// NotPromotedProblem returns what NotPromoted finds as one problem; nil if that is nothing.
+func (r Running) NotPromotedProblem() *verdict.Problem {
+	var messages []string
+	for _, t := range r.NotPromoted() {
+		messages = append(messages, t.Message)
+	}
+	if len(messages) == 0 {
+		return nil
+	}
+	return &verdict.Problem{Reason: v1alpha1.NotPromotedReason, Message: truncate.Join(messages, "; ")}
+}
+
+// accountsFor reports whether what a target has pulled came from a promotion whose record
+// was lost, or the history begins with the version that the target carries.
+func (r Running) accountsFor(t Target) bool {
+	adopts := r.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied && !t.Unset
+	return adopts || slices.Contains(r.Targets.Owned, t.PulledTag())
+}
+
+// PulledTag returns the tag by which the OCIRepository has pulled what it has; empty if it
+// has pulled nothing.
+func (t Target) PulledTag() string {
+	tag, _, _ := strings.Cut(t.Pulled, "@")
+	return tag
+}
+
+// runsUnpromoted describes what a target runs, why, and how to end that.
+func (t Target) runsUnpromoted() string {
+	runs := fmt.Sprintf("%s %s runs %s, which nobody promoted", t.Kind, t.Name, t.PulledTag())
+	switch {
+	case t.Reason == v1alpha1.TargetOutranked:
+		return runs + ": " + t.Message
+	case t.Unset:
+		return runs + ": spec.ref.tag is not set, so Flux pulls latest until the first promotion; to end this now, pin a release in spec.wantedVersion"
+	}
+	return runs + ": it runs until the first promotion; to end this now, pin a release in spec.wantedVersion"
 }
