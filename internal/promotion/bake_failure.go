@@ -167,7 +167,7 @@ func recovery(in Input, o Outcome) *verdict.Note {
 	why := v1alpha1.Recovery("")
 	switch {
 	case o.Action == Adopt:
-	case needsRecovery(previous), previous.IsRollback() && (isOverdue(in.Now, in.Rollout, in.Targets) || o.Reason == v1alpha1.TagMovedReason):
+	case previous.State() == v1alpha1.BakeFailed, previous.IsRollback() && (isOverdue(in.Now, in.Rollout, in.Targets) || o.Reason == v1alpha1.TagMovedReason):
 		why = v1alpha1.RecoveryFromFailure
 	case o.Manual && len(evidence.Unhealthy(in.Health.Checks)) > 0:
 		why = v1alpha1.RecoveryWhileUnhealthy
@@ -176,9 +176,4 @@ func recovery(in Input, o Outcome) *verdict.Note {
 		return nil
 	}
 	return &verdict.Note{Reason: string(why), Message: recoveryMessage(why, o.Release.Tag, previous)}
-}
-
-// needsRecovery reports whether what replaces the promotion is the way out of a failure.
-func needsRecovery(previous *v1alpha1.DeploymentHistoryEntry) bool {
-	return previous.State() == v1alpha1.BakeFailed
 }

@@ -63,7 +63,7 @@ func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.Deplo
 	if grounds == v1alpha1.GroundsRollback && entry.Rollback == nil {
 		entry.Rollback = rollbackOf(before, nil)
 	}
-	if needsRecovery(before) && grounds != v1alpha1.GroundsAdopted {
+	if before.State() == v1alpha1.BakeFailed && grounds != v1alpha1.GroundsAdopted {
 		entry.Recovery = v1alpha1.RecoveryFromFailure
 	}
 	if entry.Cause == "" && entry.State() == v1alpha1.BakeFailed {
@@ -126,7 +126,7 @@ func causeOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
 // recordApplied stores when the targets were first seen to have applied the release of the
 // current entry.
 func recordApplied(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || isOutdated(rollout, targets) || !targets.AreApplied() {
+	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || targets.Outdate(rollout.Status.History) || !targets.AreApplied() {
 		return
 	}
 	history[0].AppliedTime = &metav1.Time{Time: now.Truncate(time.Second)}

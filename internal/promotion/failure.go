@@ -29,7 +29,7 @@ func WayOut(in Input) string {
 
 // goOn returns what a user can do.
 func goOn(in Input) string {
-	good := lastProven(in)
+	good, _ := provenUntil(in)
 	if good == nil {
 		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	}
@@ -37,15 +37,9 @@ func goOn(in Input) string {
 		truncate.Text(good.Version.Tag, releases.LongestOfOld))
 }
 
-// lastProven returns the entry of the release that is good to go back to; nil if the
-// history has none.
-func lastProven(in Input) *v1alpha1.DeploymentHistoryEntry {
-	entry, _ := provenUntil(in)
-	return entry
-}
-
-// provenUntil returns lastProven, and when time alone makes it a newer one: when the first
-// quarantine of such a release ends. Zero means never.
+// provenUntil returns the entry of the release that is good to go back to, nil if the history
+// has none, and when time alone makes it a newer one: when the first quarantine of such a
+// release ends. Zero means never.
 func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 	i, until := provenIn(in.Now, in.Policy, in.Quarantines, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
 	if i < 0 {

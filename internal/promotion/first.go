@@ -19,7 +19,7 @@ import (
 // then on. Otherwise spec.firstRelease decides: either the version that already runs is
 // taken over, or the first release is promoted past the gates.
 func begun(in Input, k known) (choice, bool) {
-	owned, none := in.Targets.OwnedVersions(), choice{}
+	owned, none := slices.Compact(slices.Sorted(slices.Values(in.Targets.Owned))), choice{}
 	switch {
 	case len(in.Rollout.Status.History) > 0:
 		return none, false

@@ -132,7 +132,7 @@ func marksToAsk(in Input) []v1alpha1.VersionInfo {
 	if current.State() != v1alpha1.BakeFailed || current.RollbackDue == nil || !respectsMarks(&in.Rollout.Spec) {
 		return nil
 	}
-	proven := lastProven(in)
+	proven, _ := provenUntil(in)
 	if proven == nil {
 		return nil
 	}
@@ -209,12 +209,8 @@ func listTags(releases []v1alpha1.VersionInfo) []string {
 	return tags
 }
 
-// marksCannotBeRead reports whether no rollback will happen because the controller cannot
-// know which releases are forward-only.
-func marksCannotBeRead(rollout *v1alpha1.Rollout, metadataOff bool) bool {
-	return metadataOff && respectsMarks(&rollout.Spec)
-}
-
+// noMarks says that no rollback will happen, because the controller cannot know which releases
+// are forward-only.
 func noMarks() *verdict.Hold {
 	return &verdict.Hold{
 		Reason: v1alpha1.MetadataDisabledReason,

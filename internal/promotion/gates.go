@@ -31,13 +31,16 @@ func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if in.Gates.Problem != nil {
 		return &verdict.Hold{Reason: in.Gates.Problem.Reason, Message: in.Gates.Problem.Message}
 	}
-	if closed := closedGates(in.Gates.Gates); len(closed) > 0 {
-		return &verdict.Hold{
-			Reason:  v1alpha1.SomeGatesBlockingReason,
-			Message: "not passing: " + truncate.List(closed),
+	var closed []string
+	for i := range in.Gates.Gates {
+		if gate := &in.Gates.Gates[i]; !gate.IsPassing() {
+			closed = append(closed, "RolloutGate "+gate.Name)
 		}
 	}
-	return nil
+	if len(closed) == 0 {
+		return nil
+	}
+	return &verdict.Hold{Reason: v1alpha1.SomeGatesBlockingReason, Message: "not passing: " + truncate.List(closed)}
 }
 
 // everyGateAllows checks that every passing RolloutGate allows this release.
@@ -134,16 +137,6 @@ func (w Window) holds(reason string) bool {
 		return w.Problem != nil
 	}
 	return false
-}
-
-func closedGates(gates []v1alpha1.RolloutGate) []string {
-	var closed []string
-	for i := range gates {
-		if !gates[i].IsPassing() {
-			closed = append(closed, "RolloutGate "+gates[i].Name)
-		}
-	}
-	return closed
 }
 
 // allowsVersion applies only allowedVersions. If it is absent, it filters nothing.

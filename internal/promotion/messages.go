@@ -141,13 +141,11 @@ func StateMessage(rollout *v1alpha1.Rollout) string {
 		return ""
 	case !hasLateTargets(rollout, entry):
 		return releases.OrEmpty(entry.BakeStatusMessage)
-	case slices.ContainsFunc(rollout.Status.Targets, isNotApplied):
+	case slices.ContainsFunc(rollout.Status.Targets, func(t v1alpha1.TargetStatus) bool { return t.State != v1alpha1.TargetApplied }):
 		return "succeeded before its targets were annotated"
 	}
 	return "applied; its targets were annotated after it had succeeded"
 }
-
-func isNotApplied(t v1alpha1.TargetStatus) bool { return t.State != v1alpha1.TargetApplied }
 
 // hasLateTargets reports whether a promotion succeeded without a target, and the Rollout has
 // targets now.

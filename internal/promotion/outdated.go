@@ -18,17 +18,13 @@ import (
 // old status was restored. What such a history names is not what should run: to follow it
 // would take the targets back, past everything that has been decided since.
 
-func isOutdated(rollout *v1alpha1.Rollout, targets content.Targets) bool {
-	return targets.Outdate(rollout.Status.History)
-}
-
 // adopted takes over what the targets carry, if a user requests it. Otherwise nothing
 // happens while the history is outdated: what it says of the current promotion is about
 // another one.
 func adopted(in Input, k known) (choice, bool) {
 	carried := adoptable(in.Targets)
 	switch {
-	case !isOutdated(in.Rollout, in.Targets):
+	case !in.Targets.Outdate(in.Rollout.Status.History):
 		return choice{}, false
 	case k.problem != nil: // a choice of a user comes first, and has to be corrected
 		return choice{}, true
@@ -42,7 +38,7 @@ func adopted(in Input, k known) (choice, bool) {
 // history is outdated, the choice may have been restored together with it, and so is no new
 // one until the user confirms it.
 func isFollowed(rollout *v1alpha1.Rollout, policy releases.Policy, targets content.Targets, wanted string) bool {
-	confirmed := isOutdated(rollout, targets) && rollout.AsksToAdopt()
+	confirmed := targets.Outdate(rollout.Status.History) && rollout.AsksToAdopt()
 	return runsTag(rollout, policy, wanted) && !confirmed
 }
 
@@ -94,7 +90,7 @@ func waysOut(rollout *v1alpha1.Rollout, targets content.Targets) string {
 // historyUpToDate checks that no newer promotion than those of the history has written the
 // targets.
 func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if !isOutdated(in.Rollout, in.Targets) {
+	if !in.Targets.Outdate(in.Rollout.Status.History) {
 		return nil
 	}
 	return &verdict.Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}

@@ -33,8 +33,8 @@ var requests = []request{
 	{v1alpha1.RetryAnnotation, func(asked) bool { return true }, retryNotNeeded, nothing},
 	{v1alpha1.UnblockFailedAnnotation, unblockUsed, unblockNotNeeded, unblockInvalid},
 	{v1alpha1.ForceDeployAnnotation, forceUsed, forceEnded, nothing},
-	{v1alpha1.BypassGatesAnnotation, bypassUsed, bypassEnded, bypassTooEarly},
-	{v1alpha1.PromoteAnnotation, promoteUsed, promoteNotNeeded, promoteTooEarly},
+	{v1alpha1.BypassGatesAnnotation, bypassUsed, bypassEnded, asked.tooEarly},
+	{v1alpha1.PromoteAnnotation, promoteUsed, promoteNotNeeded, asked.tooEarly},
 	{v1alpha1.AdoptAnnotation, adoptUsed, adoptNotNeeded, asked.mustBeTrue},
 }
 
@@ -56,7 +56,7 @@ func answers(in Input, o Outcome, k known) Requests {
 	if o.Reason == v1alpha1.TagMovedReason {
 		return r // no user requested it
 	}
-	unknown := isOutdated(in.Rollout, in.Targets) && !o.Manual
+	unknown := in.Targets.Outdate(in.Rollout.Status.History) && !o.Manual
 	if !unknown && usesUpWords(in, o) {
 		r.consume(in.Rollout, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
@@ -104,6 +104,9 @@ func (r *Requests) consume(rollout *v1alpha1.Rollout, keys ...string) {
 // promotes reports whether a release is promoted that was not deployed.
 func (a asked) promotes() bool { return a.Action == Promote || a.Action == Supersede }
 
+// isNext reports whether the release that the request names is promoted or adopted.
+func (a asked) isNext() bool { return a.Action.Promotes() && a.value == a.Release.Tag }
+
 // isPromoted reports whether the release that the request names is promoted.
 func (a asked) isPromoted() bool { return a.promotes() && a.value == a.Release.Tag }
 
@@ -124,9 +127,11 @@ func (a asked) deployedAlready(reason string) *verdict.Problem {
 	return a.problem(reason, "%s names %s, which is deployed already", a.annotation, a.value)
 }
 
-// tooEarly says that a request takes effect when the release becomes a candidate.
+// tooEarly says that a request takes effect when the release becomes a candidate. Where there
+// is an Environment, a bypass does not, and a request to promote does only there.
 func (a asked) tooEarly() *verdict.Problem {
-	if a.value == "" || verdictOf(a.known.candidates, a.value) != nil {
+	applies := (len(a.Upstreams.Environments) > 0) == (a.annotation == v1alpha1.PromoteAnnotation)
+	if !applies || a.value == "" || a.isNext() || verdictOf(a.known.candidates, a.value) != nil {
 		return nil
 	}
 	return a.problem(v1alpha1.NoSuchCandidateReason, "%s names %s, which is no candidate: it takes effect when it is one", a.annotation, verdict.Quote(a.value))
@@ -221,14 +226,14 @@ func bypassUsed(a asked) bool {
 
 // isDeployed reports whether the request names the current release, which stays it.
 func (a asked) isDeployed() bool {
-	return runsTag(a.Rollout, a.Policy, a.value) && !(a.Action.Promotes() && a.Release.Tag == a.value)
+	return runsTag(a.Rollout, a.Policy, a.value) && !a.isNext()
 }
 
 // bypassEnded declines a request to bypass gates. Where there is an Environment, each ends
 // that has no effect now: what goes past that must not take effect later.
 func bypassEnded(a asked) *verdict.Problem {
 	switch candidate := verdictOf(a.known.candidates, a.value); {
-	case a.value == "", a.Action.Promotes() && a.Release.Tag == a.value, bypassUsed(a):
+	case a.value == "", a.isNext(), bypassUsed(a):
 	case a.isDeployed():
 		return a.deployedAlready(v1alpha1.BypassNotNeededReason)
 	case len(a.Upstreams.Environments) == 0:
@@ -244,23 +249,16 @@ func bypassEnded(a asked) *verdict.Problem {
 	return nil
 }
 
-func bypassTooEarly(a asked) *verdict.Problem {
-	if len(a.Upstreams.Environments) > 0 || a.Action.Promotes() && a.Release.Tag == a.value {
-		return nil
-	}
-	return a.tooEarly()
-}
-
 // promoteUsed reports whether the release is promoted, or was just now.
 func promoteUsed(a asked) bool {
 	current := a.Rollout.Current()
 	running := current.State().Running() && current.Version.Tag == a.value
-	return a.isPromoted() || len(a.Upstreams.Environments) > 0 && running && !(a.Action.Promotes() && a.Release.Tag == a.value)
+	return a.isPromoted() || len(a.Upstreams.Environments) > 0 && running && !a.isNext()
 }
 
 func promoteNotNeeded(a asked) *verdict.Problem {
 	switch current := a.Rollout.Current(); {
-	case a.value == "", len(a.Upstreams.Environments) == 0, a.Action.Promotes() && a.Release.Tag == a.value, promoteUsed(a):
+	case a.value == "", len(a.Upstreams.Environments) == 0, a.isNext(), promoteUsed(a):
 	case current != nil && current.Version.Tag == a.value:
 		return a.deployedAlready(environmentsv1.PromoteNotNeededReason)
 	case !a.Upstreams.LeavesPromotionsToUsers(a.forUpstreams()):
@@ -269,22 +267,15 @@ func promoteNotNeeded(a asked) *verdict.Problem {
 	return nil
 }
 
-func promoteTooEarly(a asked) *verdict.Problem {
-	if len(a.Upstreams.Environments) == 0 || a.Action.Promotes() && a.Release.Tag == a.value {
-		return nil
-	}
-	return a.tooEarly()
-}
-
 // adoptUsed reports whether what the targets carry is adopted, or is not older any more. While
 // the history is outdated, the request stays until it can be followed.
 func adoptUsed(a asked) bool {
-	return a.value == "true" && (a.promotes() || a.Action == Adopt || !isOutdated(a.Rollout, a.Targets))
+	return a.value == "true" && (a.promotes() || a.Action == Adopt || !a.Targets.Outdate(a.Rollout.Status.History))
 }
 
 func adoptNotNeeded(a asked) *verdict.Problem {
 	just := a.Rollout.Current().State().Running() && a.Rollout.Current().Grounds == v1alpha1.GroundsAdopted
-	if a.value != "true" || isOutdated(a.Rollout, a.Targets) || a.Action == Adopt || just {
+	if a.value != "true" || a.Targets.Outdate(a.Rollout.Status.History) || a.Action == Adopt || just {
 		return nil
 	}
 	return a.problem(v1alpha1.AdoptNotNeededReason, "there is nothing to adopt: the history is not older than the targets")

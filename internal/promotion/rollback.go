@@ -246,7 +246,7 @@ func recordCause(now time.Time, rollout *v1alpha1.Rollout, o Outcome, entry *v1a
 func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback, time.Time) {
 	var never time.Time
 	switch current := in.Rollout.Current(); {
-	case !in.Rollout.Spec.RollsBack() || isOutdated(in.Rollout, in.Targets):
+	case !in.Rollout.Spec.RollsBack() || in.Targets.Outdate(in.Rollout.Status.History):
 	case current.IsRollback():
 		return ofRollback(in, current, message), never
 	case isToBeAnswered(in.Rollout):
@@ -255,7 +255,7 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 			return Rollback{Hold: *hold}, never
 		}
 		return Rollback{Hold: verdict.Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}, never
-	case marksCannotBeRead(in.Rollout, in.MetadataOff):
+	case in.MetadataOff && respectsMarks(&in.Rollout.Spec):
 		return Rollback{Hold: *noMarks()}, never
 	case respectsMarks(&in.Rollout.Spec) && current != nil && current.State() != v1alpha1.BakeFailed:
 		return ofUnknownMark(in, ledger, current)

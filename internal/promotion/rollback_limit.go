@@ -18,7 +18,8 @@ func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	if !in.Rollout.Spec.RollsBack() {
 		return nil
 	}
-	failures, most := consecutiveFailures(in.Rollout.Status.History), in.Rollout.Spec.Rollback.GetMaxConsecutive()
+	failed, _ := failuresInARow(in.Rollout.Status.History)
+	failures, most := len(failed), in.Rollout.Spec.Rollback.GetMaxConsecutive()
 	if failures < most {
 		return nil
 	}
@@ -29,15 +30,9 @@ func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	}
 }
 
-// consecutiveFailures counts the promotions that have failed since one succeeded, or since
-// a user took part. Rollbacks do not count.
-func consecutiveFailures(history []v1alpha1.DeploymentHistoryEntry) int {
-	failures, _ := failuresInARow(history)
-	return len(failures)
-}
-
-// failuresInARow returns the indices of these promotions, and of the one that ends them:
-// the length of the history if there is none.
+// failuresInARow returns the indices of the promotions that have failed since one succeeded,
+// or since a user took part, and of the one that ends them: the length of the history if
+// there is none. Rollbacks do not count.
 func failuresInARow(history []v1alpha1.DeploymentHistoryEntry) (failures []int, end int) {
 	for i := range history {
 		switch entry := &history[i]; {

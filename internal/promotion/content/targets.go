@@ -140,13 +140,6 @@ func (t Targets) Mismatch() bool {
 	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Mismatch })
 }
 
-// OwnedVersions returns the distinct versions that the controller once wrote.
-func (t Targets) OwnedVersions() []string {
-	owned := slices.Clone(t.Owned)
-	slices.Sort(owned)
-	return slices.Compact(owned)
-}
-
 // PulledOnly returns how many OCIRepositories there are that nothing is known to apply.
 func (t Targets) PulledOnly() int { return len(t.pulledOnly()) }
 

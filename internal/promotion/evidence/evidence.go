@@ -80,7 +80,7 @@ func Prove(checks []v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.Dep
 func prove(check *v1alpha1.HealthCheck, rollout types.UID, entry *v1alpha1.DeploymentHistoryEntry) ProofState {
 	mark, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout)])
 	switch {
-	case !ok || mark.promotion != promotionOf(entry) || mark.begun:
+	case !ok || mark.promotion != PromotionID(entry) || mark.begun:
 		return Unreset
 	case isAboutAnother(check.Status.Release, &entry.Version):
 		return Undecided
@@ -109,7 +109,7 @@ func judgeStatus(check *v1alpha1.HealthCheck, mark mark, entry *v1alpha1.Deploym
 // If the same error, or an older one that survived the reset, is written again, the mark
 // shows that it is not a new one. Both times come from the same writer.
 func ResetMark(entry *v1alpha1.DeploymentHistoryEntry, removed *metav1.Time) string {
-	return promotionOf(entry) + "/" + stamp(removed)
+	return PromotionID(entry) + "/" + stamp(removed)
 }
 
 // BegunMark returns the mark of a reset that has not removed the error yet. It keeps the
@@ -121,7 +121,7 @@ func BegunMark(entry *v1alpha1.DeploymentHistoryEntry, toRemove *metav1.Time) st
 // CompleteMark returns the mark of a complete reset: the contents of a BegunMark for the
 // same promotion, or that there was no error to remove.
 func CompleteMark(entry *v1alpha1.DeploymentHistoryEntry, begun string) string {
-	if m, ok := parseMark(begun); ok && m.begun && m.promotion == promotionOf(entry) {
+	if m, ok := parseMark(begun); ok && m.begun && m.promotion == PromotionID(entry) {
 		return strings.TrimSuffix(begun, begunSuffix)
 	}
 	return ResetMark(entry, nil)
@@ -140,10 +140,10 @@ func parseMark(value string) (mark, bool) {
 	return mark{promotion: promotion, lastError: lastError, begun: begun}, ok
 }
 
-// promotionOf returns a string that identifies a promotion, or its latest retry. The id
+// PromotionID returns a string that identifies a promotion, or its latest retry. The id
 // alone does not identify it: old controllers gave no ids, and after a lost status the
 // ids may start at one again.
-func promotionOf(entry *v1alpha1.DeploymentHistoryEntry) string {
+func PromotionID(entry *v1alpha1.DeploymentHistoryEntry) string {
 	id := "at" + stamp(&entry.Timestamp)
 	if entry.ID != nil {
 		id = strconv.FormatInt(*entry.ID, 10) + id
@@ -247,4 +247,18 @@ func NamesOf(checks []v1alpha1.HealthCheck) string {
 		all = append(all, "HealthCheck "+checks[i].Namespace+"/"+checks[i].Name)
 	}
 	return truncate.List(all)
+}
+
+// Health contains the selected HealthChecks.
+type Health struct {
+	// Checks that the Rollout selects, sorted by namespace and name.
+	Checks []v1alpha1.HealthCheck
+	// Rejected explains why checks cannot be reset: the API server rejected the write. The
+	// key is "namespace/name".
+	Rejected map[string]string
+	// Shared are the checks of what several Rollouts deploy together: they condemn none of
+	// the releases. The key is "namespace/name".
+	Shared map[string]bool
+	// Problem is set if the HealthChecks could not be selected or read.
+	Problem *verdict.Problem
 }

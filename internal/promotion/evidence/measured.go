@@ -158,12 +158,8 @@ func runningMark(rollout *v1alpha1.Rollout, check *v1alpha1.HealthCheck) (mark, 
 		return mark{}, false
 	}
 	m, ok := parseMark(check.Annotations[v1alpha1.ResetAnnotationPrefix+string(rollout.UID)])
-	return m, ok && m.promotion == promotionOf(entry)
+	return m, ok && m.promotion == PromotionID(entry)
 }
-
-// PromotionID returns a string that identifies a promotion, and its latest retry, among
-// those of its Rollout.
-func PromotionID(entry *v1alpha1.DeploymentHistoryEntry) string { return promotionOf(entry) }
 
 // ResetBy returns the UIDs of the Rollouts that have reset the check, or have begun to,
 // sorted. Some may not exist any more, and some may not select it any more.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // Grow returns the known releases after it has added what the policy offers and what the
@@ -171,4 +172,30 @@ func Known(ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
 // Equal reports whether both texts are absent, or are the same.
 func Equal(a, b *string) bool {
 	return a == b || a != nil && b != nil && *a == *b
+}
+
+// versionsLimit is the size limit in the status for the versions that one gate allows, in
+// bytes of JSON.
+const versionsLimit = 2 << 10
+
+// ListedVersions returns as many of the allowed versions as the size limit permits.
+// Wanted versions (the candidates) take precedence. The versions keep their order.
+func ListedVersions(allowed []string, wanted map[string]bool) []string {
+	listed, left := make([]bool, len(allowed)), versionsLimit
+	for _, first := range []bool{true, false} {
+		for i, version := range allowed {
+			size := truncate.Size(version) + len(`"",`)
+			if wanted[version] == first && size <= left {
+				listed[i] = true
+				left -= size
+			}
+		}
+	}
+	some := make([]string, 0, len(allowed))
+	for i, version := range allowed {
+		if listed[i] {
+			some = append(some, version)
+		}
+	}
+	return some
 }
