@@ -7,11 +7,8 @@
 //	policy.go         what an ImagePolicy offers
 //	order.go          how it ranks and filters tags
 //	order_ties.go     which of the tags is newer that are equal for it
-//	order_bounds.go   size limits for its fields
-//	order_floating.go that it admits a single tag
 //	relation.go       how one release compares to another
 //	moved_image.go    that a tag is another release in another image
-//	unnamed.go        what a suspended policy does not name
 //	ledger.go         which releases are known
 //	candidates.go     which of them are newer than the current one
 //	image.go          what the registry reports about a release
