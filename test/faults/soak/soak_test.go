@@ -35,7 +35,7 @@ func TestNothingGrowsWhileReleasesComeAndGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := start(t)
-	warm := duration / 6
+	warm := duration / 2 // what is remembered up to a number fills meanwhile: events, texts, answers of registries
 	s.disturb(warm)
 	before := s.rest("before")
 	s.disturb(duration - warm)

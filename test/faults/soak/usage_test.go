@@ -21,7 +21,7 @@ const (
 	mebi = 1 << 20
 	// mostMemory is how many times as much memory the controller may need at the end: there
 	// are more releases by then, and garbage is not collected at once.
-	mostMemory = 1.25
+	mostMemory = 1.2
 	// few is how many goroutines, open files and requests may be more. The Lease is renewed
 	// by the clock, and a watch ends and begins again from time to time.
 	few = 8
