@@ -52,9 +52,9 @@ func settle(e *v1alpha1.DeploymentHistoryEntry, now time.Time) {
 	}
 }
 
-// changedAt returns when the status of a HealthCheck last changed. If the clock of whoever wrote
-// it was ahead, it is a time of the controller's own clock instead, which must not be now with
-// each look: then nothing would ever be overdue.
+// changedAt returns when the status of a HealthCheck last changed. If that time is still to come,
+// because the clock of its writer was ahead, it is the other time that is given. That must not be
+// now with each look: then nothing would ever be overdue.
 func changedAt(check *v1alpha1.HealthCheck, otherwise, now time.Time) time.Time {
 	if isAhead(check.Status.LastChangeTime, now) {
 		return otherwise

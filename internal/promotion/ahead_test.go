@@ -68,7 +68,7 @@ func TestTimeOfTheHistoryThatHasNotComeCountsAsNow(t *testing.T) {
 	}
 }
 
-// The clock of whoever wrote a HealthCheck was ahead. A loss counts from when the bake stands still, and a reset
+// The clock of the writer of a HealthCheck was ahead. A loss counts from when the bake stands still, and a reset
 // from the promotion: to count from now, with each look anew, would wait for ever.
 func TestChangeOfAHealthCheckThatHasNotComeDelaysNothing(t *testing.T) {
 	tomorrow, tenMinutesAgo := noon.Add(24*time.Hour), noon.Add(-10*time.Minute)

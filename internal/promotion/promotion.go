@@ -25,6 +25,7 @@
 // The files, in the order in which to read them:
 //
 //	promotion.go      Input, Decision and Decide: start here
+//	ahead.go          times that are still to come, which count as now
 //
 //	Which releases can be promoted:
 //
@@ -46,6 +47,8 @@
 //
 //	moved.go          content that Flux has deployed without a request
 //	bake.go           the outcome of the current promotion
+//	bake_clock.go     when a bake is over, stands still, or is late
+//	bake_failure.go   by what a promotion fails
 //	failure.go        how to continue after a failed promotion
 //	rollback.go       whether and where a Rollout goes back by itself
 //	forward_only.go   which releases a rollback must not cross
