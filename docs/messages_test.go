@@ -61,10 +61,10 @@ var unseen = map[string][]string{
 		"… was deleted from the registry",
 		"… is not newer than …, which is deployed",
 		"… is another name of …, which is deployed: both tags have the same content",
-		"… is known, and is no candidate",
+		"… is known, but is not a candidate",
 	},
 	"the controller exits with it when it starts": {
-		"… is no destination: …; write scheme://host or scheme://host:port, for example https://*.example.com",
+		"… is not a destination: …; write scheme://host or scheme://host:port, for example https://*.example.com",
 		"it has a path",
 		"*. is before an IP address",
 	},

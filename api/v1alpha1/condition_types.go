@@ -73,7 +73,7 @@ const (
 	// HealthNotProvenReason: the release that is being deployed, or that bakes, is not healthy
 	// for longer than it takes to replace a pod. The bake time stands still.
 	HealthNotProvenReason = "HealthNotProven"
-	// BakeOverdueReason: the bake was to be over long ago, and has no outcome yet. It is also
+	// BakeOverdueReason: the bake is overdue, and has no outcome yet. It is also
 	// the reason of an event.
 	BakeOverdueReason = "BakeOverdue"
 	// RolloutFailedReason: the Rollout's releases, gates, targets or health could not be
@@ -106,7 +106,7 @@ const (
 	// version, or one that is not a valid tag.
 	FirstReleaseUnknownReason = "FirstReleaseUnknown"
 	// NotPromotedReason: nothing was promoted yet, and an OCIRepository has pulled a
-	// version that nobody promoted.
+	// version that was never promoted.
 	NotPromotedReason = "NotPromoted"
 
 	// TargetsDisagreeReason: the targets have different versions, and either the history

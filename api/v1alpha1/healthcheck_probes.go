@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Classes of HealthChecks that are measured: something is asked again and again, and
+// Classes of HealthChecks that are measured: something is queried again and again, and
 // several answers in a row make a verdict.
 const (
 	// HealthCheckClassPrometheus evaluates a Prometheus query.
@@ -413,7 +413,7 @@ type MeasuringStatus struct {
 	// +optional
 	Problem string `json:"problem,omitempty"`
 
-	// query is the query as it was asked last, at most 1024 characters of it.
+	// query is the query as it was last sent, at most 1024 characters of it.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Query string `json:"query,omitempty"`

@@ -79,7 +79,7 @@ func parseControllers(list string) (choice, error) {
 			continue
 		}
 		if !slices.Contains(known, name) {
-			errs = append(errs, fmt.Errorf("%q is no controller: there are %s, and %s for all that are on by default",
+			errs = append(errs, fmt.Errorf("%q is not a controller: there are %s, and %s for all that are on by default",
 				name, strings.Join(known, ", "), byDefault))
 			continue
 		}

@@ -63,9 +63,9 @@ func TestChoiceOfControllersThatCannotBeMeantIsRefused(t *testing.T) {
 		args []string
 		says string
 	}{
-		"an unknown name":           {[]string{"--controllers=*,rollouts"}, `--controllers: "rollouts" is no controller: ` + known},
-		"an unknown one to be off":  {[]string{"--controllers=*,-gate"}, `"gate" is no controller: ` + known},
-		"an empty list":             {[]string{"--controllers="}, `"" is no controller`},
+		"an unknown name":           {[]string{"--controllers=*,rollouts"}, `--controllers: "rollouts" is not a controller: ` + known},
+		"an unknown one to be off":  {[]string{"--controllers=*,-gate"}, `"gate" is not a controller: ` + known},
+		"an empty list":             {[]string{"--controllers="}, `"" is not a controller`},
 		"on and off":                {[]string{"--controllers=*,-rollout,rollout"}, "rollout is both on and off"},
 		"only off":                  {[]string{"--controllers=-rollout"}, "no controller is on"},
 		"the cluster from a corner": {[]string{"--controllers=clusterrolloutschedule", "--watch-all-namespaces=false"}, "clusterrolloutschedule needs --watch-all-namespaces"},

@@ -165,7 +165,7 @@ func (o *options) completeMetrics(*flag.FlagSet) error {
 		return nil
 	}
 	if o.namespace == "" {
-		return fmt.Errorf("--metrics-cert-secret needs the environment variable %s, which says in which namespace it is", runtimeNamespace)
+		return fmt.Errorf("--metrics-cert-secret needs the environment variable %s, which names its namespace", runtimeNamespace)
 	}
 	o.metricsCertificate = newMetricsCertificate(types.NamespacedName{Namespace: o.namespace, Name: o.metricsSecret})
 	return nil
@@ -184,7 +184,7 @@ func (o *options) completeSelection(*flag.FlagSet) error {
 	}
 	if !o.allNamespaces && o.namespace == "" {
 		return fmt.Errorf("--watch-all-namespaces=false needs the environment variable %s, "+
-			"which says the only namespace that is watched", runtimeNamespace)
+			"which names the only namespace that is watched", runtimeNamespace)
 	}
 	return nil
 }

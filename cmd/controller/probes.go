@@ -72,9 +72,9 @@ func (o *options) completeProbes(*flag.FlagSet) (err error) {
 	}
 	switch {
 	case p.credentials != "" && p.prometheus == "":
-		return fmt.Errorf("--prometheus-credentials needs --prometheus-address, which says where they are sent")
+		return fmt.Errorf("--prometheus-credentials needs --prometheus-address, which is where they are sent")
 	case p.credentials != "" && o.namespace == "":
-		return fmt.Errorf("--prometheus-credentials needs the environment variable %s, which says in which namespace the Secret is", runtimeNamespace)
+		return fmt.Errorf("--prometheus-credentials needs the environment variable %s, which names the Secret's namespace", runtimeNamespace)
 	case p.prometheus == "":
 		return nil
 	}

@@ -51,7 +51,7 @@ func (o *options) completeQuarantines(*flag.FlagSet) error {
 	case o.refs.NoCrossNamespaceRefs:
 		return errors.New("--quarantine-scope=Cluster lets ReleaseQuarantines of other namespaces count, which --no-cross-namespace-refs forbids: leave one of them out")
 	case !o.allNamespaces:
-		return errors.New("--quarantine-scope=Cluster needs --watch-all-namespaces: an instance that watches one namespace knows no ReleaseQuarantines of others")
+		return errors.New("--quarantine-scope=Cluster needs --watch-all-namespaces: an instance that watches one namespace does not see ReleaseQuarantines of others")
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func TestScopeOfQuarantinesThatCannotBeMeantIsRefused(t *testing.T) {
 		},
 		"in one namespace": {
 			[]string{"--quarantine-scope=Cluster", "--watch-all-namespaces=false"},
-			"--quarantine-scope=Cluster needs --watch-all-namespaces: an instance that watches one namespace knows no ReleaseQuarantines of others",
+			"--quarantine-scope=Cluster needs --watch-all-namespaces: an instance that watches one namespace does not see ReleaseQuarantines of others",
 		},
 		"in one namespace, by the flag of others": {
 			[]string{"--quarantine-scope=Cluster", "--controllers=*", "-kubernetes.namespace=shop"},

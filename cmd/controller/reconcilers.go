@@ -71,7 +71,7 @@ func register(ctx context.Context, w wiring) error {
 		return fmt.Errorf("set up the cleanup after the coordinator: %w", err)
 	}
 	if err := w.registerAbandoned(ctx); err != nil {
-		return fmt.Errorf("set up what unpauses Deployments that nobody coordinates: %w", err)
+		return fmt.Errorf("set up what unpauses Deployments without a coordination: %w", err)
 	}
 	return w.registerProbes()
 }

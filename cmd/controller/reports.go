@@ -41,7 +41,7 @@ func (o *options) completeReports(*flag.FlagSet) error {
 	}
 	switch {
 	case (r.signingKey != "" || r.trustedKeys != "") && o.namespace == "":
-		return fmt.Errorf("--signing-key-secret and --trusted-keys-secret need the environment variable %s, which says in which namespace they are", runtimeNamespace)
+		return fmt.Errorf("--signing-key-secret and --trusted-keys-secret need the environment variable %s, which names their namespace", runtimeNamespace)
 	case r.qps < 0, r.qps > 0 && r.burst < 1:
 		return fmt.Errorf("--registry-qps must not be negative, and --registry-burst must be at least 1")
 	}
@@ -56,7 +56,7 @@ func (o reportOptions) checkCluster() error {
 	case o.takeOver != "" && (o.clusterName == "" || !publish.IsClusterUID(o.takeOver)):
 		return fmt.Errorf("--take-over-reports-of: give the UID of the namespace kube-system of the old cluster, and --cluster-name")
 	case o.signingKey != "" && o.clusterName == "":
-		return fmt.Errorf("--signing-key-secret needs --cluster-name, which says whose reports it signs")
+		return fmt.Errorf("--signing-key-secret needs --cluster-name, which is part of the reports that it signs")
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func parse(args []string) (release, error) {
 		return release{}, errors.New("say where the sources and the man pages are and where to write to, with -source, -man and -out")
 	}
 	if !isVersion(r.version) {
-		return release{}, fmt.Errorf("%q is no version of a release: say one such as v0.4.0, with -version", r.version)
+		return release{}, fmt.Errorf("%q is not a version of a release: say one such as v0.4.0, with -version", r.version)
 	}
 	at, err := time.Parse(time.RFC3339, *created)
 	if err != nil {

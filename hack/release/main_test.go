@@ -319,17 +319,17 @@ end
 func TestReleaseSaysWhatIsWrong(t *testing.T) {
 	empty := t.TempDir()
 	for name, tt := range map[string]struct{ arg, want string }{
-		"no version":           {"-version=", `"" is no version of a release`},
-		"a commit":             {"-version=be78cf4-dirty", `"be78cf4-dirty" is no version of a release`},
-		"a version without v":  {"-version=1.2.0", `"1.2.0" is no version of a release`},
-		"a part of a version":  {"-version=v1.2", `"v1.2" is no version of a release`},
-		"flags of the linker":  {"-version=v1.2.0 -X main.x=y", "is no version of a release"},
+		"no version":           {"-version=", `"" is not a version of a release`},
+		"a commit":             {"-version=be78cf4-dirty", `"be78cf4-dirty" is not a version of a release`},
+		"a version without v":  {"-version=1.2.0", `"1.2.0" is not a version of a release`},
+		"a part of a version":  {"-version=v1.2", `"v1.2" is not a version of a release`},
+		"flags of the linker":  {"-version=v1.2.0 -X main.x=y", "is not a version of a release"},
 		"no time":              {"-created=", "say when the sources were made"},
 		"no sources":           {"-source=", "say where the sources and the man pages are"},
 		"no man pages":         {"-man=" + empty, empty + " has no man pages"},
 		"no license":           {"-license=" + empty + "/none", "read the license"},
 		"no platform":          {"-platforms=", "say for which platforms"},
-		"no platform at all":   {"-platforms=linux", `"linux" is no platform`},
+		"no platform at all":   {"-platforms=linux", `"linux" is not a platform`},
 		"a folder that is one": {"-out=../../LICENSE", "create the folder of the release"},
 	} {
 		t.Run(name, func(t *testing.T) {

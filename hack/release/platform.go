@@ -35,7 +35,7 @@ func parsePlatforms(text string) ([]platform, error) {
 	var all []platform
 	for name := range strings.FieldsSeq(text) {
 		if !isPlatform.MatchString(name) {
-			return nil, fmt.Errorf("%q is no platform: say one such as linux/amd64, with -platforms", name)
+			return nil, fmt.Errorf("%q is not a platform: say one such as linux/amd64, with -platforms", name)
 		}
 		system, arch, _ := strings.Cut(name, "/")
 		all = append(all, platform{system, arch})

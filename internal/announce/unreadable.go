@@ -23,6 +23,6 @@ func Unreadable(log logr.Logger, events record.EventRecorder) func(client.Object
 		kind, _, _ := strings.Cut(unreadable.Because(err).Object, " ")
 		ctx := About(ctrl.LoggerInto(context.Background(), log), kind, object)
 		Event(ctx, events, object, corev1.EventTypeWarning, v1alpha1.UnreadableReason,
-			err.Error()+"; until then what depends on the object stands still")
+			err.Error()+"; what depends on the object waits until then")
 	}
 }

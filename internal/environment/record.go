@@ -156,7 +156,7 @@ func (rec *record) soakBefore(r *environmentsv1.Release, entry *v1alpha1.Deploym
 }
 
 // longestSoak returns the longest soak of a release before an entry, by what is recorded of it
-// until then. It counts no longer once the release has failed, or the environment has gone back
+// until then. It no longer counts once the release has failed, or the environment has gone back
 // from it: then the next success has to prove the release alone.
 func longestSoak(old, r *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) *metav1.Duration {
 	failed := old.State == v1alpha1.BakeFailed || r.State == v1alpha1.BakeFailed || entry.LastRetryTimestamp != nil

@@ -189,7 +189,7 @@ func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u
 	case found.Spec.Backend.Type == environmentsv1.BackendGitHub:
 		read.Problem = unreadableUpstream("the Environment of %s has backend.type github, and does not say here what it has proven: give it type cluster", u.Environment)
 	case found.Status.ObservedGeneration == 0:
-		read.Problem = unreadableUpstream("the Environment of %s says nothing yet: its status will be written as soon as the controller sees it", u.Environment)
+		read.Problem = unreadableUpstream("the Environment of %s has no status yet: it will be written as soon as the controller sees it", u.Environment)
 	default:
 		read.Releases = environment.Recorded(found)
 		read.Seen = seen(e, u, 0, read.Releases)

@@ -5,7 +5,7 @@ package metrics
 import "github.com/prometheus/client_golang/prometheus"
 
 var unreadable = prometheus.NewDesc("rollout_unreadable_objects",
-	"Objects of this kind that the controller watches and cannot decode. What depends on them stands still.",
+	"Objects of this kind that the controller watches and cannot decode. What depends on them waits.",
 	[]string{"kind"}, nil)
 
 // Unreadable shows how many objects of each kind cannot be read.

@@ -87,7 +87,7 @@ func late(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, o O
 	return o, time.Time{}
 }
 
-// dueAt returns when a promotion was to be over, and by how much it may be late: a bake by
+// dueAt returns when a promotion was due, and by how much it may be late: a bake by
 // its own length. A promotion that nothing ends is never due.
 func dueAt(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) (due time.Time, grace time.Duration) {
 	timeout, bake := rollout.Spec.DeployTimeout, rollout.Spec.BakeTimeOf(entry)

@@ -107,8 +107,8 @@ func TestDeploying(t *testing.T) {
 			given(appliedSince(eleven).DeployTimeout(time.Hour)).at(one).targets(applied("apps")).
 				checks(check("db").Healthy()).refused("db", "it is forbidden"),
 			failed("not applied and healthy within 1h0m0s: HealthCheck shop-prod/db, which cannot be reset: it is forbidden; "+
-				"HealthCheck shop-prod/db: Healthy, but of the release before",
-				failedCheck("db", "Healthy, but of the release before")),
+				"HealthCheck shop-prod/db: Healthy, but for the previous release",
+				failedCheck("db", "Healthy, but for the previous release")),
 		},
 		"waits for the check that has not spoken since": {
 			given(deploying().BakeTime(time.Hour)).targets(applied("apps")).resetChecks(check("db").Healthy(), check("smoke").Pending()),
@@ -233,10 +233,10 @@ func TestDeploying(t *testing.T) {
 				checks(check("a").Healthy()).
 				resetChecks(check("b").Healthy(), check("c").Pending().Message(evidence.ResetMessage), check("d").Pending().Message("warming up")),
 			failed("not applied and healthy within 1h0m0s: "+
-				"HealthCheck shop-prod/a: Healthy, but of the release before; "+
+				"HealthCheck shop-prod/a: Healthy, but for the previous release; "+
 				"HealthCheck shop-prod/c: has not reported since the release was applied; "+
 				"HealthCheck shop-prod/d: warming up",
-				failedCheck("a", "Healthy, but of the release before"),
+				failedCheck("a", "Healthy, but for the previous release"),
 				failedCheck("c", "has not reported since the release was applied"),
 				failedCheck("d", "warming up"),
 			),

@@ -208,7 +208,7 @@ func considerWithoutPosition(rollout *v1alpha1.Rollout, policy releases.Policy, 
 	}
 	held := verdicts[1:]
 	if rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
-		hold.Message, held = unranked+", so the next one is not known: pin the release to go on from", verdicts
+		hold.Message, held = unranked+", so the next one is not known: pin the release to continue from", verdicts
 	}
 	for i := range held {
 		held[i].Holds = append(held[i].Holds, hold)
@@ -220,7 +220,7 @@ func considerMovedImage(rollout *v1alpha1.Rollout, policy releases.Policy, verdi
 	before := releases.BeforeMove(rollout.Status.History, policy)
 	hold := verdict.Hold{
 		Reason: v1alpha1.PositionUnknownReason,
-		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to go on from",
+		Message: fmt.Sprintf("ImagePolicy %s ranks %s, and %s is of %s: pin the release to continue from",
 			policy.Name, truncate.Text(policy.Ranked(), verdict.LongestName), before.Version.Tag, truncate.Text(before.Image, verdict.LongestName)),
 	}
 	for i := range verdicts {
@@ -333,7 +333,7 @@ func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	}
 	return &verdict.Hold{
 		Reason:  v1alpha1.TagsUnknownReason,
-		Message: "the next release is not known, for not all tags of the registry are: " + in.Policy.Partial,
+		Message: "the next release is not known, because not all tags of the registry are known: " + in.Policy.Partial,
 	}
 }
 
@@ -387,7 +387,7 @@ func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	}
 	return &verdict.Hold{
 		Reason: v1alpha1.PreviousBakeFailedReason,
-		Message: fmt.Sprintf("the bake of %s failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
+		Message: fmt.Sprintf("the bake of %s failed; to continue, pin a version, or annotate the Rollout with retry or unblock-failed",
 			current.Version.Tag),
 	}
 }

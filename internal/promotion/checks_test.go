@@ -71,7 +71,7 @@ func TestEachCheckAlone(t *testing.T) {
 		"tags that are not known hold what goes one by one": {
 			given(upgrade().Strategy(v1alpha1.ReleaseNext)).partial("they are being listed"),
 			[]verdict.Hold{{Reason: v1alpha1.TagsUnknownReason,
-				Message: "the next release is not known, for not all tags of the registry are: they are being listed"}},
+				Message: "the next release is not known, because not all tags of the registry are known: they are being listed"}},
 		},
 		"and do not hold the newest": {given(upgrade()).partial("they are being listed"), nil},
 		"nor where tags have no versions": {
@@ -117,7 +117,7 @@ func TestEachCheckAlone(t *testing.T) {
 			given(rollout().Ledger("1.0.0", "1.1.0").History(entry("1.0.0").Failed())),
 			[]verdict.Hold{{
 				Reason:  v1alpha1.PreviousBakeFailedReason,
-				Message: "the bake of 1.0.0 failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
+				Message: "the bake of 1.0.0 failed; to continue, pin a version, or annotate the Rollout with retry or unblock-failed",
 			}},
 		},
 		"a cancelled release does not hold the next": {
@@ -225,7 +225,7 @@ func TestNothingGoesBackwardWithoutAPosition(t *testing.T) {
 		return rollout().Ledger("1.0.0", "1.1.0", "1.2.0").History(entry("hotfix-bob").Succeeded())
 	}
 	cannot := "ImagePolicy shop cannot rank any release of the history"
-	unknown, only := cannot+", so the next one is not known: pin the release to go on from",
+	unknown, only := cannot+", so the next one is not known: pin the release to continue from",
 		cannot+": only 1.2.0, the newest, is promoted automatically; pin another one to deploy it"
 	for name, test := range map[string]struct {
 		rollout *fixture.RolloutBuilder

@@ -81,7 +81,7 @@ type truth struct {
 	// healthy is for how long the release of each promotion was healthy without interruption.
 	healthy map[int64]time.Duration
 	// broken are the promotions that failed or were unhealthy: what their releases had proven
-	// before counts no longer.
+	// before no longer counts.
 	broken map[int64]bool
 }
 

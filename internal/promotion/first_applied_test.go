@@ -109,7 +109,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 			verdict.Problem{
 				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: "spec.firstRelease is Applied, and OCIRepository shop-prod/jobs carries no version, but runs latest@sha256:a, " +
-					"which nobody promoted: set the tag of what runs there, or a release in spec.wantedVersion",
+					"which was never promoted: set the tag of what runs there, or a release in spec.wantedVersion",
 			},
 		},
 		"targets that disagree": {

@@ -25,7 +25,7 @@ func pullingUntagged(name, revision string) content.Target {
 }
 
 func TestNotPromotedNamesWhatRunsBeforeTheFirstPromotion(t *testing.T) {
-	const untagged = "OCIRepository shop runs latest, which nobody promoted: spec.ref.tag is not set, so Flux pulls latest " +
+	const untagged = "OCIRepository shop runs latest, which was never promoted: spec.ref.tag is not set, so Flux pulls latest " +
 		"until the first promotion; to end this now, pin a release in spec.wantedVersion"
 	outranked := pullingUntagged("shop", "1.4.0@sha256:a")
 	outranked.State, outranked.Reason, outranked.Message = v1alpha1.TargetConflict, v1alpha1.TargetOutranked, "spec.ref.semver outranks spec.ref.tag in Flux: remove it"
@@ -37,16 +37,16 @@ func TestNotPromotedNamesWhatRunsBeforeTheFirstPromotion(t *testing.T) {
 		"of a target without a tag": {given(rollout()).targets(pullingUntagged("shop", "latest@sha256:a")), untagged},
 		"of a target with the tag of another writer": {
 			given(rollout()).targets(pulling("shop", "1.0.0@sha256:a")),
-			"OCIRepository shop runs 1.0.0, which nobody promoted: it runs until the first promotion; " +
+			"OCIRepository shop runs 1.0.0, which was never promoted: it runs until the first promotion; " +
 				"to end this now, pin a release in spec.wantedVersion",
 		},
 		"of a target with another field that Flux prefers": {
 			given(rollout()).targets(outranked),
-			"OCIRepository shop runs 1.4.0, which nobody promoted: spec.ref.semver outranks spec.ref.tag in Flux: remove it",
+			"OCIRepository shop runs 1.4.0, which was never promoted: spec.ref.semver outranks spec.ref.tag in Flux: remove it",
 		},
 		"of each target": {
 			given(rollout()).targets(pullingUntagged("shop", "latest@sha256:a"), pending("apps"), pulling("jobs", "nightly")),
-			untagged + "; OCIRepository jobs runs nightly, which nobody promoted: it runs until the first promotion; " +
+			untagged + "; OCIRepository jobs runs nightly, which was never promoted: it runs until the first promotion; " +
 				"to end this now, pin a release in spec.wantedVersion",
 		},
 		"but nothing was pulled":                           {given(rollout()).targets(pulling("shop", ""), pending("apps")), ""},

@@ -158,7 +158,7 @@ func nothingForwardOnly(a attempt) *verdict.Hold {
 	case len(b.forwardOnly) > 0:
 		return &verdict.Hold{
 			Reason: v1alpha1.RollbackBarrierReason,
-			Message: fmt.Sprintf("%s succeeded last, and to go back to it would cross %s, marked as forward-only: deploy a fix, or pin a version",
+			Message: fmt.Sprintf("rolling back to %s, the last release that succeeded, would cross %s, marked as forward-only: deploy a fix, or pin a version",
 				a.to.Version.Tag, truncate.List(b.forwardOnly)),
 		}
 	case len(b.unknown) > 0:
@@ -173,7 +173,7 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 	if late := a.failed.RollbackDue.Add(askedWithin); a.Now.Before(late) {
 		return &verdict.Hold{
 			Reason:  v1alpha1.RollbackDelayedReason,
-			Message: fmt.Sprintf("goes back to %s unless that crosses a forward-only release: %s, and the registry is asked", a.to.Version.Tag, what),
+			Message: fmt.Sprintf("goes back to %s unless that crosses a forward-only release: %s, and the registry is being queried", a.to.Version.Tag, what),
 			Until:   late,
 		}
 	}

@@ -66,7 +66,7 @@ func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *verdi
 	case pinned == "" && forced != "" && !(releases.IsTag(forced) && releases.Contains(ledger, forced)):
 		return &verdict.Problem{
 			Reason: v1alpha1.UnknownReleaseReason,
-			Message: fmt.Sprintf("%s names %s, which is no known release: correct or remove it, or set spec.wantedVersion",
+			Message: fmt.Sprintf("%s names %s, which is not a known release: correct or remove it, or set spec.wantedVersion",
 				v1alpha1.ForceDeployAnnotation, verdict.Quote(forced)),
 		}
 	}

@@ -38,7 +38,7 @@ func moved() *fixture.RolloutBuilder {
 }
 
 func TestMovedImage(t *testing.T) {
-	unknown := "ImagePolicy shop ranks registry.example.com/new, and 9.9.9 is of registry.example.com/old: pin the release to go on from"
+	unknown := "ImagePolicy shop ranks registry.example.com/new, and 9.9.9 is of registry.example.com/old: pin the release to continue from"
 	for name, test := range map[string]struct {
 		given    *situation
 		promotes string

@@ -202,7 +202,7 @@ type Outcome struct {
 	Overdue bool
 	// Unproven is true if not everything proves a release healthy that bakes.
 	Unproven bool
-	// LateSince is when the promotion was to be over, if that is so long ago that somebody
+	// LateSince is when the promotion was due, if that is so long ago that somebody
 	// should know; zero otherwise.
 	LateSince time.Time
 	// Failed lists the HealthChecks that failed the bake.

@@ -134,7 +134,7 @@ func (a asked) tooEarly() *verdict.Problem {
 	if !applies || a.value == "" || a.isNext() || verdictOf(a.known.candidates, a.value) != nil {
 		return nil
 	}
-	return a.problem(v1alpha1.NoSuchCandidateReason, "%s names %s, which is no candidate: it takes effect when it is one", a.annotation, verdict.Quote(a.value))
+	return a.problem(v1alpha1.NoSuchCandidateReason, "%s names %s, which is not a candidate; the request takes effect once it is", a.annotation, verdict.Quote(a.value))
 }
 
 // justPromoted returns the promotion that may have been the one that a request was for, if
@@ -241,7 +241,7 @@ func bypassEnded(a asked) *verdict.Problem {
 		return a.problem(environmentsv1.BypassEndedReason, "%s names %s, and %s was promoted first: annotate it again to let it go now",
 			a.annotation, verdict.Quote(a.value), a.Release.Tag)
 	case candidate == nil:
-		return a.problem(environmentsv1.BypassEndedReason, "%s names %s, which is no candidate: annotate it again when it is one",
+		return a.problem(environmentsv1.BypassEndedReason, "%s names %s, which is not a candidate: annotate it again once it is",
 			a.annotation, verdict.Quote(a.value))
 	default:
 		return a.Upstreams.RefusedBypass(a.forUpstreams(), candidate.Release)

@@ -274,7 +274,7 @@ func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message stri
 			message += "; Unhealthy: " + evidence.NamesOf(unhealthy)
 		}
 		back.Reason = v1alpha1.RollbackOverdueReason
-		back.Message = fmt.Sprintf("the rollback to %s was to be over at %s: %s; deploy a fix with unblock-failed, or pin a version",
+		back.Message = fmt.Sprintf("the rollback to %s has been overdue since %s: %s; deploy a fix with unblock-failed, or pin a version",
 			current.Version.Tag, verdict.Clock(due), message)
 	}
 	return back

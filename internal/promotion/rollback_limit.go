@@ -25,7 +25,7 @@ func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 	}
 	return &verdict.Hold{
 		Reason: v1alpha1.RollbackLimitReason,
-		Message: fmt.Sprintf("%s failed in a row, and spec.rollback.maxConsecutive is %d; to go on, pin a version, or annotate the Rollout with unblock-failed",
+		Message: fmt.Sprintf("%s failed in a row, and spec.rollback.maxConsecutive is %d; to continue, pin a version, or annotate the Rollout with unblock-failed",
 			verdict.Count(failures, "promotion"), most),
 	}
 }

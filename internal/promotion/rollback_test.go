@@ -176,18 +176,18 @@ func TestRollbackStopsAtAForwardOnlyRelease(t *testing.T) {
 	}{
 		"not past one that was skipped": {skipping(yes, no, no), promotion.Nothing, verdict.Hold{
 			Reason:  v1alpha1.RollbackBarrierReason,
-			Message: "1.1.0 succeeded last, and to go back to it would cross 1.1.7, marked as forward-only: deploy a fix, or pin a version",
+			Message: "rolling back to 1.1.0, the last release that succeeded, would cross 1.1.7, marked as forward-only: deploy a fix, or pin a version",
 		}},
 		"not past the one that failed": {skipping(no, nil, yes), promotion.Nothing, verdict.Hold{
 			Reason:  v1alpha1.RollbackBarrierReason,
-			Message: "1.1.0 succeeded last, and to go back to it would cross 1.2.0, marked as forward-only: deploy a fix, or pin a version",
+			Message: "rolling back to 1.1.0, the last release that succeeded, would cross 1.2.0, marked as forward-only: deploy a fix, or pin a version",
 		}},
 		"past newer ones, and past those that are not marked": {skipping(no, no, no), promotion.Promote, verdict.Hold{
 			Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to 1.1.0",
 		}},
 		"not while that is not known": {skipping(nil, nil, no), promotion.Nothing, verdict.Hold{
 			Reason: v1alpha1.RollbackDelayedReason, Until: noon.Add(time.Minute),
-			Message: "goes back to 1.1.0 unless that crosses a forward-only release: it is not known whether 1.1.9, 1.1.7 can be left again, and the registry is asked",
+			Message: "goes back to 1.1.0 unless that crosses a forward-only release: it is not known whether 1.1.9, 1.1.7 can be left again, and the registry is being queried",
 		}},
 		"which is said after a minute": {skipping(nil, nil, no).at(noon.Add(time.Minute)), promotion.Nothing, verdict.Hold{
 			Reason: v1alpha1.RollbackBarrierUnknownReason, Message: would,
@@ -350,7 +350,7 @@ func TestRollbackNeverFails(t *testing.T) {
 		diff(t, true, d.Overdue)
 		diff(t, promotion.Rollback{Done: true, Hold: verdict.Hold{
 			Reason: v1alpha1.RollbackOverdueReason,
-			Message: "the rollback to 1.1.0 was to be over at 2026-03-02T11:15:00Z: waiting for HealthCheck shop-prod/db; " +
+			Message: "the rollback to 1.1.0 has been overdue since 2026-03-02T11:15:00Z: waiting for HealthCheck shop-prod/db; " +
 				"Unhealthy: HealthCheck shop-prod/db; deploy a fix with unblock-failed, or pin a version",
 		}}, d.Rollback)
 	}

@@ -79,7 +79,7 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 	case current != nil:
 		return Older, fmt.Sprintf("%s is not newer than %s, which is deployed", tag, current.Version.Tag)
 	}
-	return Older, fmt.Sprintf("%s is known, and is no candidate", tag)
+	return Older, fmt.Sprintf("%s is known, but is not a candidate", tag)
 }
 
 func newestEntry(rollout *v1alpha1.Rollout, tag string) *v1alpha1.DeploymentHistoryEntry {

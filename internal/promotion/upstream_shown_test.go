@@ -21,7 +21,7 @@ func TestPromotionSaysWhereNothingWasChecked(t *testing.T) {
 		"it was checked": {[]upstream.Upstream{after("staging", proven("1.4.0"))}, "the newest eligible release of ImagePolicy shop"},
 		"it was not": {
 			[]upstream.Upstream{after("staging", proven("1.4.0", onlyApplied)), after("qa", proven("1.4.0")), parallel("eu", proven("1.4.0", onlyApplied))},
-			"the newest eligible release of ImagePolicy shop; no HealthCheck was asked in staging",
+			"the newest eligible release of ImagePolicy shop; no HealthCheck in staging",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

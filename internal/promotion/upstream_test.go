@@ -226,7 +226,7 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		"it should have baked for long enough": {
 			given(offered()).at(noon.Add(2*time.Hour + 5*time.Minute)).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(one))))),
 			pending("waits for staging: it bakes there since 2026-03-02T11:00:00Z, until 2026-03-02T13:00:00Z; " +
-				"nothing was heard of staging since 2026-03-02T12:00:00Z"),
+				"staging has not reported since 2026-03-02T12:00:00Z"),
 		},
 		"it bakes for longer than anybody lives": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", baking, from(eleven), until(noon.AddDate(800, 0, 0)))))),
@@ -307,11 +307,11 @@ func TestReleaseWaitsUntilTheUpstreamHasProvenIt(t *testing.T) {
 		},
 		"withdrawn, and only what runs there may come": {
 			given(offered()).environments(prod(after("staging", proven("1.3.0"), proven("1.4.0", wentBack("went back to 1.3.0")))).onlyCurrent()),
-			held(environmentsv1.UpstreamWithdrawnReason, "1.4.0 counts no longer in staging, which went back to 1.3.0"),
+			held(environmentsv1.UpstreamWithdrawnReason, "1.4.0 no longer counts in staging, which went back to 1.3.0"),
 		},
 		"withdrawn": {
 			given(offered()).environments(prod(after("staging", proven("1.3.0"), proven("1.4.0", wentBack("went back to 1.3.0, by alice"))))),
-			held(environmentsv1.UpstreamWithdrawnReason, "1.4.0 counts no longer in staging, which went back to 1.3.0, by alice"),
+			held(environmentsv1.UpstreamWithdrawnReason, "1.4.0 no longer counts in staging, which went back to 1.3.0, by alice"),
 		},
 		"promoted there again after it was withdrawn": {
 			given(offered()).environments(prod(after("staging", there("1.4.0", deploying, from(eleven), wentBack("went back to 1.3.0"))))),
@@ -362,13 +362,13 @@ func TestSoakCountsOnlyTheOwnClockAndWhatTheUpstreamHasMeasured(t *testing.T) {
 			given(offered()).at(noon.Add(24 * time.Hour)).
 				environments(prod(soaking(2*time.Hour, after("staging", proven("1.5.0"), proven("1.4.0", soaked(20*time.Minute)))))),
 			[]verdict.Hold{{
-				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 20m0s of 2h0m0s in staging before it left it for 1.5.0",
+				Reason: environmentsv1.UpstreamSkippedReason, Message: "staging left 1.4.0 for 1.5.0 after 20m0s of the soak time of 2h0m0s",
 			}},
 		},
 		"nobody knows what runs there": {
 			given(offered()).environments(prod(soaking(2*time.Hour, withoutHistory(proven("1.4.0", soaked(time.Hour)))))),
 			[]verdict.Hold{{
-				Reason: environmentsv1.UpstreamSkippedReason, Message: "1.4.0 soaked for 1h0m0s of 2h0m0s in staging before it left it",
+				Reason: environmentsv1.UpstreamSkippedReason, Message: "staging left 1.4.0 after 1h0m0s of the soak time of 2h0m0s",
 			}},
 		},
 		"it had soaked for long enough before it came back there": {
@@ -594,7 +594,7 @@ func TestBypassOfAnEnvironment(t *testing.T) {
 		"with the words that it writes next to a pin":    {asked().said("Pinned to version 1.3.0").environments(unproven()), "Nothing", "", needsReason},
 		"of what is no candidate": {
 			given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "9.9.9")).said("INC-1").environments(unproven()), "Nothing", "",
-			ended(environmentsv1.BypassEndedReason, ` names "9.9.9", which is no candidate: annotate it again when it is one`),
+			ended(environmentsv1.BypassEndedReason, ` names "9.9.9", which is not a candidate: annotate it again once it is`),
 		},
 		"if another one goes first": {
 			given(offered().Annotate(v1alpha1.BypassGatesAnnotation, "1.4.0").Pin("1.2.0")).said("INC-1").environments(unproven()), "Promote 1.2.0",
@@ -659,7 +659,7 @@ func TestPromotionThatIsLeftToUsers(t *testing.T) {
 			hold: "AwaitingPromotion: Environment prod leaves promotions to users: annotate the Rollout with rollout.kuberik.com/promote: 1.4.0",
 			declined: &verdict.Problem{
 				Reason:  v1alpha1.NoSuchCandidateReason,
-				Message: `rollout.kuberik.com/promote names "9.9.9", which is no candidate: it takes effect when it is one`,
+				Message: `rollout.kuberik.com/promote names "9.9.9", which is not a candidate; the request takes effect once it is`,
 			},
 		},
 		"names what is deployed": {
@@ -785,7 +785,7 @@ func TestSoakIsGrantedAsFarAsSomethingIsHeard(t *testing.T) {
 		return soaking(2*time.Hour, after("staging", proven("1.4.0", append(changes, soaked(time.Hour))...)))
 	}
 	const counts, silent = "UpstreamSoaking until 2026-03-02T13:00:00Z: soaks in staging for 2h0m0s, until 2026-03-02T13:00:00Z",
-		"UpstreamPending: soaks in staging for 2h0m0s; nothing was heard of staging since 2026-03-02T12:00:00Z"
+		"UpstreamPending: soaks in staging for 2h0m0s; staging has not reported since 2026-03-02T12:00:00Z"
 	minutes := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Minute) }
 	for name, test := range map[string]struct {
 		upstream upstream.Upstream

@@ -43,7 +43,7 @@ func Cause(err error) string {
 			return truncate.Text(text, longestCause)
 		}
 	}
-	return "the request failed, and the log of the controller says why"
+	return "the request failed: see the log of the controller"
 }
 
 func byUs(err error) string {
@@ -54,7 +54,7 @@ func byUs(err error) string {
 	case errors.As(err, &refused):
 		return refused.Error()
 	case errors.As(err, &unread):
-		return "nothing is asked, because this controller cannot read what it needs: its log says what"
+		return "no request is sent, because this controller cannot read what it needs: see its log"
 	case errors.As(err, &busy):
 		return (&Busy{Status: busy.Status}).Error() // for how long differs
 	case errors.Is(err, ErrNotFound):

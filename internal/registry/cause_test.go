@@ -62,7 +62,7 @@ func TestCauseIsTheSameAfterEachAttempt(t *testing.T) {
 		"slow to connect":          {dialed(syscall.ETIMEDOUT), "the registry does not answer in time"},
 		"away":                     {dialed(syscall.ECONNREFUSED), "the registry cannot be reached"},
 		"cut off":                  {read(io.ErrUnexpectedEOF), "the registry cannot be reached"},
-		"a cloud provider's error": {read(errors.New("RequestID: 8d1f, 17:03:01")), "the request failed, and the log of the controller says why"},
+		"a cloud provider's error": {read(errors.New("RequestID: 8d1f, 17:03:01")), "the request failed: see the log of the controller"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, ours.Cause(test.err)); diff != "" {

@@ -115,7 +115,7 @@ func TestForbiddenAddressIsNotAsked(t *testing.T) {
 		"of a proxy":                   {guardOf(false), "registry.example.com", o.server.URL, loopbackRefused},
 		"of a proxy at the API server": {guardOf(true), "registry.example.com", "http://" + apiAddress + ":6443", apiRefused},
 		"if these are not known": {unknown, o.host(), "",
-			"nothing is asked, because this controller cannot read what it needs: its log says what"},
+			"no request is sent, because this controller cannot read what it needs: see its log"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

@@ -137,7 +137,7 @@ func TestDigestIsThatOfWhatIsSaid(t *testing.T) {
 		"the soak was interrupted": {func(r *report.Report) {
 			r.Releases[0].Soaked, r.Releases[0].HealthySince = soaked(0), &metav1.Time{Time: fixture.Noon}
 		}, false},
-		"its longest soak counts no longer": {func(r *report.Report) { r.Releases[0].LongestSoak = nil }, false},
+		"its longest soak no longer counts": {func(r *report.Report) { r.Releases[0].LongestSoak = nil }, false},
 		"another soak of a release":         {func(r *report.Report) { r.Releases[2].Soaked = soaked(time.Second) }, false},
 		"another state":                     {func(r *report.Report) { r.Releases[0].State = v1alpha1.BakeFailed }, false},
 		"it is unhealthy":                   {func(r *report.Report) { r.Releases[0].Unhealthy = "HealthCheck shop/smoke" }, false},

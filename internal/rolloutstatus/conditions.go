@@ -99,7 +99,7 @@ func GateHolds(v promotion.Verdict) []verdict.Hold {
 
 // setUpstreamWithdrew sets the condition True while an environment before this one has
 // something against the release that runs here. Going back is the choice of this
-// environment. What upstreams that cannot be read have said before stays.
+// environment. If an upstream cannot be read, the condition keeps its last state.
 func setUpstreamWithdrew(b basis) {
 	if b.decision.Action.Promotes() {
 		b.remove(environmentsv1.UpstreamWithdrewCondition) // the next pass judges the new release
@@ -109,7 +109,7 @@ func setUpstreamWithdrew(b basis) {
 	switch hold := b.Upstreams.Withdrawn(b.Rollout.Current()); {
 	case hold != nil:
 		b.set(environmentsv1.UpstreamWithdrewCondition, metav1.ConditionTrue, environmentsv1.UpstreamWithdrewReason,
-			hold.Message+"; it still runs here: pin an older version to go back, too")
+			hold.Message+"; it still runs here: pin an older version to roll back here, too")
 	case standing.Status != "" && !b.Upstreams.Known():
 		b.keep(standing)
 	default:

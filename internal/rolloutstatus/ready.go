@@ -57,7 +57,7 @@ func (b basis) run(current *v1alpha1.DeploymentHistoryEntry) {
 	switch unhealthy := evidence.Unhealthy(b.Health.Checks); {
 	case !d.LateSince.IsZero():
 		b.wait(metav1.ConditionFalse, v1alpha1.BakeOverdueReason,
-			fmt.Sprintf("%s; it was to be over at %s", b.summary(current), d.LateSince.UTC().Format(time.RFC3339)))
+			fmt.Sprintf("%s; it was due at %s", b.summary(current), d.LateSince.UTC().Format(time.RFC3339)))
 	case d.Overdue && (d.Unproven || len(unhealthy) > 0):
 		b.wait(metav1.ConditionFalse, v1alpha1.HealthNotProvenReason, b.summary(current))
 	default:

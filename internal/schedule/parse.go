@@ -118,7 +118,7 @@ func location(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || name != "" && path.Clean(name) != name { // a zone has one name, and so one place in memory
-		return nil, in("spec.timezone", fmt.Errorf("spec.timezone %q is no zone of the IANA database, such as Europe/Berlin", name))
+		return nil, in("spec.timezone", fmt.Errorf("spec.timezone %q is not a zone of the IANA database, such as Europe/Berlin", name))
 	}
 	zones.Store(name, zone)
 	return zone, nil
@@ -192,7 +192,7 @@ func (r *rule) setEnds(to reading, endDay v1alpha1.DayOfWeek) error {
 func parseClock(text string) (reading, error) {
 	t, err := time.Parse("15:04", text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time of day: write HH:MM", text)
+		return 0, fmt.Errorf("%q is not a time of day: write HH:MM", text)
 	}
 	return reading(t.Hour()*secondsPerHour + t.Minute()*60), nil
 }
@@ -221,7 +221,7 @@ func parseWeekday(name v1alpha1.DayOfWeek) (int, error) {
 			return weekday, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no day: write Monday, Tuesday, and so on", name)
+	return 0, fmt.Errorf("%q is not a day: write Monday, Tuesday, and so on", name)
 }
 
 func (r *rule) setWeeks(spec *v1alpha1.ScheduleRule) error {
@@ -230,7 +230,7 @@ func (r *rule) setWeeks(spec *v1alpha1.ScheduleRule) error {
 	}
 	for _, n := range spec.WeeksOfMonth {
 		if n == 0 || n < -weeksPerMonth || n > weeksPerMonth {
-			return in("weeksOfMonth", fmt.Errorf("weeksOfMonth: %d is no week of a month: write 1 to %d, or -1 to -%d from its end", n, weeksPerMonth, weeksPerMonth))
+			return in("weeksOfMonth", fmt.Errorf("weeksOfMonth: %d is not a week of a month: write 1 to %d, or -1 to -%d from its end", n, weeksPerMonth, weeksPerMonth))
 		}
 		r.weeks = append(r.weeks, int(n))
 	}
@@ -241,7 +241,7 @@ func (r *rule) setMonths(names []v1alpha1.Month) error {
 	for _, name := range names {
 		month := slices.IndexFunc(months, func(m time.Month) bool { return m.String() == string(name) })
 		if month < 0 {
-			return in("months", fmt.Errorf("months: %q is no month: write January, February, and so on", name))
+			return in("months", fmt.Errorf("months: %q is not a month: write January, February, and so on", name))
 		}
 		r.months = append(r.months, month+1)
 	}
@@ -256,7 +256,7 @@ var months = []time.Month{
 func (r *rule) setDays(days []v1alpha1.DayOfMonth) error {
 	for _, n := range days {
 		if n == 0 || n < -daysPerMonth || n > daysPerMonth {
-			return in("daysOfMonth", fmt.Errorf("daysOfMonth: %d is no day of a month: write 1 to %d, or -1 to -%d from its end", n, daysPerMonth, daysPerMonth))
+			return in("daysOfMonth", fmt.Errorf("daysOfMonth: %d is not a day of a month: write 1 to %d, or -1 to -%d from its end", n, daysPerMonth, daysPerMonth))
 		}
 		r.days = append(r.days, int(n))
 	}
@@ -315,7 +315,7 @@ func (r *rule) setDates(dates *v1alpha1.DateRange) error {
 func parseDate(text string) (day, error) {
 	t, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no day of the calendar: write YYYY-MM-DD", text)
+		return 0, fmt.Errorf("%q is not a day of the calendar: write YYYY-MM-DD", text)
 	}
 	return dayOf(t), nil
 }

@@ -86,7 +86,7 @@ func (a *Abandoned) Start(ctx context.Context) error {
 	for told := false; ; {
 		next, err := a.pass(ctx, &told)
 		if err != nil && ctx.Err() == nil {
-			ctrl.LoggerFrom(ctx).Error(err, "not every Deployment that nobody coordinates is unpaused yet")
+			ctrl.LoggerFrom(ctx).Error(err, "not every Deployment without a coordination is unpaused yet")
 			next = retryAfter
 		}
 		if next == 0 || !sleep(ctx, a.Clock, next) {

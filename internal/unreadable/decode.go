@@ -84,7 +84,7 @@ func (d decoder) apart(data []byte, kind schema.GroupVersionKind, because error)
 	}
 	readable, ok := object.(client.Object)
 	if !ok {
-		return nil, fmt.Errorf("%s is no object", kind)
+		return nil, fmt.Errorf("%s is not an object", kind)
 	}
 	return readable, keep(data, readable, because)
 }

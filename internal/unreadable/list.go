@@ -14,7 +14,7 @@ import (
 )
 
 // errNoList means that the input is JSON, but not a list of the Kubernetes API.
-var errNoList = errors.New("the answer is no list")
+var errNoList = errors.New("the answer is not a list")
 
 // large is the size of an item whose memory is not used again for the next.
 const large = 64 << 10

@@ -103,7 +103,7 @@ func TestProductionTakesWhatStagingHasProven(t *testing.T) {
 	staging.AwaitState("5.1.1", v1alpha1.BakeSucceeded)
 	staging.Pin("5.0.0")
 	withdrawn := prod.Await("the news that staging went back", func(r *v1alpha1.Rollout) bool {
-		return strings.Contains(env.Condition(r, environmentsv1.UpstreamWithdrewCondition), "UpstreamWithdrew: 5.1.1 counts no longer in staging, which went back to 5.0.0")
+		return strings.Contains(env.Condition(r, environmentsv1.UpstreamWithdrewCondition), "UpstreamWithdrew: 5.1.1 no longer counts in staging, which went back to 5.0.0")
 	})
 	if len(withdrawn.Status.History) != 2 {
 		t.Errorf("it has the history %q: nothing may be deployed by that", env.History(withdrawn))

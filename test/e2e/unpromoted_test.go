@@ -79,7 +79,7 @@ func wasCreatedWith(s *env.Env, version string) {
 
 func TestLatestThatRunsBeforeTheFirstPromotionIsSaid(t *testing.T) {
 	s := beforeTheFirstRelease(t, scenario.App.OCIRepository)
-	const runs = "NotPromoted: OCIRepository shop runs latest, which nobody promoted: spec.ref.tag is not set, so Flux pulls latest " +
+	const runs = "NotPromoted: OCIRepository shop runs latest, which was never promoted: spec.ref.tag is not set, so Flux pulls latest " +
 		"until the first promotion; to end this now, pin a release in spec.wantedVersion"
 	s.Await("what runs", func(r *v1alpha1.Rollout) bool {
 		return env.Condition(r, v1alpha1.TargetsAppliedCondition) == "TargetsApplied=False "+runs &&
@@ -114,7 +114,7 @@ func commandLineSays(t *testing.T, s *env.Env, runs string) {
 	for verb, part := range map[string]string{
 		"explain shop": "⚠ " + runs,
 		"status shop":  "✗ " + said,
-		"doctor":       fmt.Sprintf("✗ D304  OCIRepository %s/shop: runs latest, which nobody promoted: the history of Rollout shop is empty", s.Namespace),
+		"doctor":       fmt.Sprintf("✗ D304  OCIRepository %s/shop: runs latest, which was never promoted: the history of Rollout shop is empty", s.Namespace),
 		"lint " + file: fmt.Sprintf("R217  OCIRepository %s/shop has no spec.ref.tag: Flux deploys latest until Rollout shop has promoted a release", s.Namespace),
 	} {
 		if answer := alice.Run(strings.Fields(verb)...); !strings.Contains(answer.Stdout, part) {

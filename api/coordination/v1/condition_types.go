@@ -43,10 +43,10 @@ const (
 	// through other coordinations.
 	WaitingForCoordinationReason = "WaitingForCoordination"
 	// EmptySelectorReason: the selector selects every Deployment of the namespace, so
-	// nobody gets a turn. The turn that was given goes on.
+	// no Deployment gets a turn. The turn that was given goes on.
 	EmptySelectorReason = "EmptySelector"
-	// InvalidSelectorReason: the selector is invalid, so nobody gets a turn. The turn that
-	// was given goes on.
+	// InvalidSelectorReason: the selector is invalid, so no Deployment gets a turn. The
+	// turn that was given goes on.
 	InvalidSelectorReason = "InvalidSelector"
 	// OtherCoordinatorReason: another controller of this API is installed, so this one
 	// changes nothing.

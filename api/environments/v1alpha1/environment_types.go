@@ -118,7 +118,7 @@ type Upstream struct {
 	// +required
 	Environment string `json:"environment"`
 
-	// type defines what the upstream is asked. After, the default, requires that the
+	// type defines what the upstream must prove. After, the default, requires that the
 	// release succeeded there. Parallel only holds back what failed or was withdrawn
 	// there, and what cannot be recognized.
 	// +optional
@@ -222,7 +222,7 @@ type Relationship struct {
 	Type RelationshipType `json:"type"`
 }
 
-// RelationshipType defines what an upstream is asked.
+// RelationshipType defines what an upstream must prove.
 // +kubebuilder:validation:Enum=After;Parallel
 type RelationshipType string
 
@@ -459,7 +459,7 @@ const (
 	// EvidenceNone means that there was neither a target nor a HealthCheck: nothing was
 	// deployed, and nothing was checked.
 	EvidenceNone Evidence = "None"
-	// EvidenceApplied means that Flux applied it, and no HealthCheck was asked.
+	// EvidenceApplied means that Flux applied it, and there is no HealthCheck.
 	EvidenceApplied Evidence = "Applied"
 	// EvidenceHealthy means that it was applied and healthy.
 	EvidenceHealthy Evidence = "Healthy"

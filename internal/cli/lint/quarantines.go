@@ -76,7 +76,7 @@ func (r *report) checkQuarantinedImage(o *object) {
 	if o.has("spec", "digest") || o.isUnknown(imagePath...) || isImage(image) {
 		return
 	}
-	r.find(at{o, imagePath}, fmt.Sprintf("%s holds nothing: %q is no image without a tag", o, image),
+	r.find(at{o, imagePath}, fmt.Sprintf("%s holds nothing: %q is not an image without a tag", o, image),
 		"write it as in spec.image of the ImageRepository, such as registry.example.com/shop, and the tag in spec.tags")
 }
 

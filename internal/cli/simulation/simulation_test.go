@@ -233,7 +233,7 @@ func TestLastDecisionSaysWhyNothingNewerGoes(t *testing.T) {
 	want := []promotion.Verdict{{Release: fixture.MakeRelease("1.7.0").Obj(), Holds: []verdict.Hold{
 		{
 			Reason:  v1alpha1.PreviousBakeFailedReason,
-			Message: "the bake of 1.6.0 failed; to go on, pin a version, or annotate the Rollout with retry or unblock-failed",
+			Message: "the bake of 1.6.0 failed; to continue, pin a version, or annotate the Rollout with retry or unblock-failed",
 		},
 		{Reason: v1alpha1.UnhealthyHealthChecksReason, Message: "Unhealthy: HealthCheck shop-prod/smoke"},
 	}}}

@@ -172,7 +172,7 @@ func TestGroupsTakeTheSignThatMattersMost(t *testing.T) {
 		"a schedule that cannot be evaluated": {
 			objects: []client.Object{fixture.MakeSchedule("nights").Zone("Mars/Base").Obj()}, group: "Schedules",
 			want: []string{"Schedules Failed 0 of 1 are well",
-				`RolloutSchedule/nights Failed RolloutSchedule nights cannot be evaluated: spec.timezone "Mars/Base" is no zone of the IANA database, such as Europe/Berlin`},
+				`RolloutSchedule/nights Failed RolloutSchedule nights cannot be evaluated: spec.timezone "Mars/Base" is not a zone of the IANA database, such as Europe/Berlin`},
 		},
 		"HealthChecks in three states": {
 			objects: []client.Object{

@@ -89,7 +89,7 @@ func TestRepeatedRemovalOfPausedIsNoticed(t *testing.T) {
 		s.rest()
 		s.Expect(s.unpaused()).To(Equal([]string{"a", "c"}))
 		removed := And(HaveField("Reason", coordinationv1.PausedByManifestEvent),
-			HaveField("Message", ContainSubstring("somebody has removed spec.paused of "+s.Namespace+"/b")))
+			HaveField("Message", ContainSubstring("spec.paused of "+s.Namespace+"/b was removed")))
 		if i == 0 {
 			s.Expect(s.Events.Take()).NotTo(ContainElement(removed))
 			continue

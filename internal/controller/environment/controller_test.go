@@ -232,7 +232,7 @@ func TestEnvironmentThatIsCorrectedCanBeUsedAgain(t *testing.T) {
 	s.Add(staging().Obj())
 	s.reconcile("prod")
 	s.Expect(s.ready("prod")).To(Equal(condition{metav1.ConditionFalse, environmentsv1.UpstreamUnreadableReason,
-		"the Environment of staging says nothing yet: its status will be written as soon as the controller sees it"}))
+		"the Environment of staging has no status yet: it will be written as soon as the controller sees it"}))
 	s.reconcile("staging", "prod")
 	s.Expect(s.ready("prod").Status).To(Equal(metav1.ConditionTrue))
 }

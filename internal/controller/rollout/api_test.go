@@ -143,7 +143,7 @@ func TestKubectlGetShowsAScheduleThatCannotBeEvaluated(t *testing.T) {
 	delete(row, "Age")
 	s.Expect(row).To(Equal(map[string]string{
 		"Name": "days", "Action": "Deny", "Active": "", "Matching": "1", "Next": "", "Ready": "False",
-		"Status": `closed: spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`,
+		"Status": `closed: spec.timezone "Mars/Olympus" is not a zone of the IANA database, such as Europe/Berlin`,
 	}))
 }
 

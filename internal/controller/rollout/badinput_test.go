@@ -68,7 +68,7 @@ var mistakes = map[string]mistake{
 		fix:       func(*testEnv) {},
 		condition: v1alpha1.ReleasesUpdatedCondition,
 		want: condition{metav1.ConditionFalse, v1alpha1.InvalidReleaseTagReason,
-			`ImagePolicy shop orders by semver but names tag "latest", which is no semantic version: correct its range or filterTags`},
+			`ImagePolicy shop orders by semver but names tag "latest", which is not a semantic version: correct its range or filterTags`},
 		recovered: released,
 		kstatus:   status.CurrentStatus,
 	},

@@ -206,7 +206,7 @@ func TestSoakStandsStillWhileNothingIsHeard(t *testing.T) {
 	s.stagingHas(there("1.1.0").Succeeded().BakeStart(fixture.Noon).BakeEnd(fixture.Noon.Add(30 * time.Minute)))
 	s.knows("1.1.0")
 	s.prodHasSeen()
-	silent := "soaks in staging for 2h0m0s; nothing was heard of staging since 2026-03-02T12:30:00Z"
+	silent := "soaks in staging for 2h0m0s; staging has not reported since 2026-03-02T12:30:00Z"
 	for _, later := range []time.Duration{time.Hour, 12 * time.Hour} {
 		s.Pass(later)
 		s.restart()
@@ -231,7 +231,7 @@ func TestStaleProofPromotesNothing(t *testing.T) {
 		},
 		"staging went back": {
 			[]*fixture.EntryBuilder{there("1.0.0").Succeeded().By(v1alpha1.TriggeredByUser, "alice"), there("1.1.0").Succeeded(), there("1.0.0").Succeeded()},
-			environmentsv1.UpstreamWithdrawnReason, "1.1.0 counts no longer in staging, which went back to 1.0.0, by alice",
+			environmentsv1.UpstreamWithdrawnReason, "1.1.0 no longer counts in staging, which went back to 1.0.0, by alice",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -416,7 +416,7 @@ func TestProductionIsToldThatStagingWentBack(t *testing.T) {
 
 	s.stagingHas(there("0.9.0").Succeeded(), there("1.0.0").Succeeded(), there("0.9.0").Succeeded())
 	s.rest("shop")
-	const message = "1.0.0 counts no longer in staging, which went back to 0.9.0; it still runs here: pin an older version to go back, too"
+	const message = "1.0.0 no longer counts in staging, which went back to 0.9.0; it still runs here: pin an older version to roll back here, too"
 	s.Expect(s.condition("shop", environmentsv1.UpstreamWithdrewCondition)).To(Equal(condition{
 		metav1.ConditionTrue, environmentsv1.UpstreamWithdrewReason, message}))
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{{

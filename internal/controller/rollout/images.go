@@ -46,10 +46,10 @@ func (i images) Policy(rollout types.NamespacedName, offer imagepolicy.Offer) re
 	switch {
 	case scan.Count <= len(scan.Shown): // all tags are shown, or nothing was scanned
 	case i.store == nil:
-		policy.Partial = fmt.Sprintf("Flux shows %d of %d, and they are not listed, for the feature gate ReleaseMetadata is off",
+		policy.Partial = fmt.Sprintf("Flux shows %d of %d tags; the others are unknown because the feature gate ReleaseMetadata is off",
 			len(scan.Shown), scan.Count)
 	case listing.Cut:
-		policy.Partial = fmt.Sprintf("there are too many: have spec.exclusionList of ImageRepository %s leave out those that are no releases",
+		policy.Partial = fmt.Sprintf("there are too many: exclude those that are not releases with spec.exclusionList of ImageRepository %s",
 			client.ObjectKeyFromObject(offer.Repository))
 	default:
 		policy.Partial = "they are being listed"

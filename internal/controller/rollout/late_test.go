@@ -35,7 +35,7 @@ func TestBakeThatIsNotHealthySaysSo(t *testing.T) {
 	s.Events.Take()
 	s.Pass(20 * time.Minute)
 	s.rest("shop")
-	late := still + "; it was to be over at 2026-03-02T12:10:00Z"
+	late := still + "; it was due at 2026-03-02T12:10:00Z"
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.BakeOverdueReason, late}))
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.BakeOverdueReason, Message: late}}))
 	s.Wire.Forget()

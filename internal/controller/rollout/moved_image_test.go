@@ -38,7 +38,7 @@ func TestMovedImageWaitsForAPin(t *testing.T) {
 	s.Expect(held[0].Tag).To(Equal("1.0.0"))
 	s.Expect(held[0].Holds[0].Reason).To(Equal(v1alpha1.PositionUnknownReason))
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition).Message).To(HaveSuffix(
-		"ImagePolicy shop ranks registry.example.com/new, and 9.9.9 is of registry.example.com/old: pin the release to go on from"))
+		"ImagePolicy shop ranks registry.example.com/new, and 9.9.9 is of registry.example.com/old: pin the release to continue from"))
 
 	tag := "1.0.0"
 	s.pin("shop", &tag)

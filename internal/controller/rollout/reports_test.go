@@ -213,7 +213,7 @@ func TestProofThatNoLongerHoldsPromotesNothing(t *testing.T) {
 				s.publish(says(there("1.0.0").Succeeded().BakeEnd(fixture.Noon).By(v1alpha1.TriggeredByUser, "alice"),
 					there("1.1.0").Succeeded().BakeEnd(fixture.Noon), there("1.0.0").Succeeded().BakeEnd(fixture.Noon)))
 			},
-			environmentsv1.UpstreamWithdrawnReason, "1.1.0 counts no longer in staging, which went back to 1.0.0, by alice",
+			environmentsv1.UpstreamWithdrawnReason, "1.1.0 no longer counts in staging, which went back to 1.0.0, by alice",
 		},
 		"the registry is away": {
 			func(s *reported) { s.away.Store(true) },

@@ -89,7 +89,7 @@ func TestForceOfAnUnknownReleaseIsHeldAndSaidOnce(t *testing.T) {
 	s.Events.Take()
 	s.ask(v1alpha1.ForceDeployAnnotation, "2.0.0")
 	s.rest("shop")
-	said := `rollout.kuberik.com/force-deploy names "2.0.0", which is no known release: correct or remove it, or set spec.wantedVersion`
+	said := `rollout.kuberik.com/force-deploy names "2.0.0", which is not a known release: correct or remove it, or set spec.wantedVersion`
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{metav1.ConditionTrue, v1alpha1.UnknownReleaseReason, said}))
 	s.Expect(s.Events.Take()).To(Equal([]fixture.Event{{On: "shop", Type: corev1.EventTypeWarning, Reason: v1alpha1.UnknownReleaseReason, Message: said}}))
 	s.release("shop", "1.1.0")

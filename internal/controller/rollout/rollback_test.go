@@ -142,7 +142,7 @@ func TestRollbackThatDoesNotHelpIsOverdueOnce(t *testing.T) {
 	s.rest("shop")
 	overdue := s.condition("shop", v1alpha1.RolledBackCondition)
 	s.Expect(overdue).To(Equal(condition{metav1.ConditionTrue, v1alpha1.RollbackOverdueReason,
-		"the rollback to 1.0.0 was to be over at 2026-03-02T12:16:00Z: applied; waiting for HealthCheck " + s.Namespace + "/web; " +
+		"the rollback to 1.0.0 has been overdue since 2026-03-02T12:16:00Z: applied; waiting for HealthCheck " + s.Namespace + "/web; " +
 			"Unhealthy: HealthCheck " + s.Namespace + "/web; deploy a fix with unblock-failed, or pin a version"}))
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(overdue))
 	s.Expect(reasonsOf(s.Events.Take())).To(Equal([]string{v1alpha1.RollbackOverdueReason}))

@@ -194,7 +194,7 @@ func TestScheduleThatCannotBeEvaluatedHoldsWhatItSelects(t *testing.T) {
 	s.Expect(s.history("shop")).To(HaveLen(1))
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(Equal(condition{
 		metav1.ConditionFalse, v1alpha1.InvalidScheduleReason, "1.1.0: RolloutSchedule days cannot be evaluated: " +
-			`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`}))
+			`spec.timezone "Mars/Olympus" is not a zone of the IANA database, such as Europe/Berlin`}))
 	s.pinTo("1.1.0")
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(HaveLen(2), "a user may")

@@ -51,7 +51,7 @@ func TestStrangeTextsAreRejectedInAFewWordsAndRecover(t *testing.T) {
 			reported: v1alpha1.StalledCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionTrue, v1alpha1.UnknownReleaseReason,
-					forced + " names " + said(text) + ", which is no known release: correct or remove it, or set spec.wantedVersion"}
+					forced + " names " + said(text) + ", which is not a known release: correct or remove it, or set spec.wantedVersion"}
 			},
 		},
 		"a bypass": {
@@ -60,7 +60,7 @@ func TestStrangeTextsAreRejectedInAFewWordsAndRecover(t *testing.T) {
 			reported: v1alpha1.RequestAcceptedCondition,
 			want: func(text string) condition {
 				return condition{metav1.ConditionFalse, v1alpha1.NoSuchCandidateReason,
-					bypass + " names " + said(text) + ", which is no candidate: it takes effect when it is one"}
+					bypass + " names " + said(text) + ", which is not a candidate; the request takes effect once it is"}
 			},
 		},
 		"an unblock": {

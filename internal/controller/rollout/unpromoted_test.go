@@ -38,7 +38,7 @@ func (s *testEnv) pulls(name, revision string) {
 func TestUnpromotedVersionIsShownUntilTheFirstPromotion(t *testing.T) {
 	s := openBeforeTheFirstRelease(t, "latest@sha256:a", fixture.MakeRollout("shop"))
 	s.rest("shop")
-	const runs = "OCIRepository shop runs latest, which nobody promoted: spec.ref.tag is not set, so Flux pulls latest until the first promotion; " +
+	const runs = "OCIRepository shop runs latest, which was never promoted: spec.ref.tag is not set, so Flux pulls latest until the first promotion; " +
 		"to end this now, pin a release in spec.wantedVersion"
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{metav1.ConditionFalse, v1alpha1.NotPromotedReason, runs}))
 	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
@@ -74,7 +74,7 @@ func TestFirstReleaseAppliedSaysWhatRuns(t *testing.T) {
 	s := openBeforeTheFirstRelease(t, "latest@sha256:a", fixture.MakeRollout("shop").FirstRelease(v1alpha1.FirstReleaseApplied))
 	s.rest("shop")
 	s.Expect(s.condition("shop", v1alpha1.StalledCondition)).To(Equal(condition{metav1.ConditionTrue, v1alpha1.FirstReleaseUnknownReason,
-		"spec.firstRelease is Applied, and OCIRepository " + s.Namespace + "/shop carries no version, but runs latest@sha256:a, which nobody promoted: " +
+		"spec.firstRelease is Applied, and OCIRepository " + s.Namespace + "/shop carries no version, but runs latest@sha256:a, which was never promoted: " +
 			"set the tag of what runs there, or a release in spec.wantedVersion"}))
 	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition).Reason).To(Equal(v1alpha1.NotPromotedReason))
 	s.Expect(s.kstatus("shop")).To(Equal(status.FailedStatus))

@@ -90,7 +90,7 @@ func TestObjectThatCannotBeReadStopsNothingElse(t *testing.T) {
 					On: odd.GetName(), Type: corev1.EventTypeWarning, Reason: v1alpha1.UnreadableReason,
 					Message: kind + " " + s.Namespace + "/" + odd.GetName() + ` cannot be read: parsing time "` + oddTime +
 						`" as "2006-01-02T15:04:05Z07:00": cannot parse "t12:00:00z" as "T": correct that field; ` +
-						"until then what depends on the object stands still",
+						"what depends on the object waits until then",
 				}))
 			}
 			s.Expect(s.unread.Count()).To(Equal(map[string]int{kind: 2}))

@@ -148,7 +148,7 @@ func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 	}{
 		"a zone that does not exist": {
 			func(o gather.Schedule) { o.Spec.Timezone = "Mars/Olympus" },
-			`spec.timezone "Mars/Olympus" is no zone of the IANA database, such as Europe/Berlin`,
+			`spec.timezone "Mars/Olympus" is not a zone of the IANA database, such as Europe/Berlin`,
 		},
 		"the machine's own zone": {
 			func(o gather.Schedule) { o.Spec.Timezone = "Local" },
@@ -158,7 +158,7 @@ func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 			func(o gather.Schedule) {
 				o.Spec.Rules[0].DateRange = &v1alpha1.DateRange{Start: "2026-02-30", End: "2026-03-30"}
 			},
-			`spec.rules[0] (mornings): dateRange.start "2026-02-30" is no day of the calendar: write YYYY-MM-DD`,
+			`spec.rules[0] (mornings): dateRange.start "2026-02-30" is not a day of the calendar: write YYYY-MM-DD`,
 		},
 		"a range that ends before it begins": {
 			func(o gather.Schedule) {
@@ -176,7 +176,7 @@ func TestScheduleThatCannotBeEvaluatedIsClosedUntilItIsFixed(t *testing.T) {
 			func(o gather.Schedule) {
 				o.Spec.Exceptions = []v1alpha1.ScheduleRule{{EveryWeeks: &v1alpha1.EveryWeeks{Count: 2, Since: "2026-02-30"}}}
 			},
-			`spec.exceptions[0]: everyWeeks.since "2026-02-30" is no day of the calendar: write YYYY-MM-DD`,
+			`spec.exceptions[0]: everyWeeks.since "2026-02-30" is not a day of the calendar: write YYYY-MM-DD`,
 		},
 		"a selector of Rollouts": {
 			func(o gather.Schedule) { o.Spec.RolloutSelector = bad },

@@ -96,7 +96,7 @@ func read(c Coordination) *group {
 		g.problem = &problem{coordinationv1.InvalidSelectorReason, "spec.labelSelector cannot be understood: " + err.Error()}
 	case selector.Empty():
 		g.problem = &problem{coordinationv1.EmptySelectorReason,
-			"spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels"}
+			"spec.labelSelector is empty, which would select every Deployment of the namespace, so no Deployment gets a turn: name labels"}
 	default:
 		g.selector = selector
 	}

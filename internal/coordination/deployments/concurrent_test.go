@@ -204,18 +204,18 @@ func TestEventsAboutSeveralTurns(t *testing.T) {
 				deployment("a", "web"), deployment("b", "web"), but(deployment("c", "web"), waiting)),
 			want: []string{
 				"shop/a is rolled out", "shop/b is rolled out", "the turn goes from shop/a to shop/c",
-				"the turn of shop/b is over, and nobody waits for the next", "shop/c is active: its turn has come",
+				"the turn of shop/b is over, and no Deployment waits for the next", "shop/c is active: its turn has come",
 			},
 		},
 		"a turn ends while another one is stopped": {
 			in: of(coordination("web", resume, atATime("2"), wrote("a", baked("a"), justStarted("b")), alsoWrote("b")),
 				deployment("a", "web"), but(deployment("b", "web"), rolling(1), userHeld), but(deployment("c", "web"), waiting)),
-			want: []string{"shop/a is rolled out", "the turn of shop/a is over, and nobody gets the next: shop/b is held by annotation"},
+			want: []string{"shop/a is rolled out", "the turn of shop/a is over, and no Deployment gets the next: shop/b is held by annotation"},
 		},
 		"fewer are allowed now": {
 			in: of(coordination("web", resume, wrote("a", justStarted("a"), justStarted("b")), alsoWrote("b")),
 				but(deployment("a", "web"), rolling(1)), but(deployment("b", "web"), rolling(2))),
-			want: []string{"the turn of shop/a is over, and nobody gets the next while shop/b is active"},
+			want: []string{"the turn of shop/a is over, and no Deployment gets the next while shop/b is active"},
 		},
 		"the turn goes to one that is not selected here": {
 			in: of(coordination("east", resume, atATime("2"), wrote("a", baked("a"), justStarted("b")), alsoWrote("b")),

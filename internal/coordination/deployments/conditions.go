@@ -236,7 +236,7 @@ func (m *member) remarks() string {
 		text += fmt.Sprintf("; the annotation %s keeps %s paused", coordinationv1.RolloutPausedAnnotation, m.Key)
 	}
 	if _, ok := m.order(); !ok {
-		text += fmt.Sprintf("; the annotation %s of %s is no integer and counts as 0", coordinationv1.OrderAnnotation, m.Key)
+		text += fmt.Sprintf("; the annotation %s of %s is not an integer and counts as 0", coordinationv1.OrderAnnotation, m.Key)
 	}
 	return text
 }

@@ -63,8 +63,8 @@ func TestConditions(t *testing.T) {
 		"an order that is no number": {
 			in: of(coordination("web"), but(deployment("a", "web"), idle, func(d *deployments.Deployment) { d.Order = "first" })),
 			want: []string{
-				"Ready True AllDeploymentsReady: 1 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/order of shop/a is no integer and counts as 0",
-				"Progressing False AllDeploymentsReady: 1 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/order of shop/a is no integer and counts as 0",
+				"Ready True AllDeploymentsReady: 1 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/order of shop/a is not an integer and counts as 0",
+				"Progressing False AllDeploymentsReady: 1 of 1 Deployments are rolled out; the annotation apps.containerinfra.nl/order of shop/a is not an integer and counts as 0",
 				fine,
 			},
 		},
@@ -153,10 +153,10 @@ func TestConditions(t *testing.T) {
 		"an empty selector": {
 			in: of(coordination("web", func(c *deployments.Coordination) { c.Spec.LabelSelector = metav1.LabelSelector{} }), b),
 			want: []string{
-				"Ready False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels",
-				"Progressing False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels",
+				"Ready False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so no Deployment gets a turn: name labels",
+				"Progressing False EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so no Deployment gets a turn: name labels",
 				fine,
-				"Stalled True EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so nobody gets a turn: name labels",
+				"Stalled True EmptySelector: spec.labelSelector is empty, which would select every Deployment of the namespace, so no Deployment gets a turn: name labels",
 			},
 		},
 	}

@@ -45,13 +45,13 @@ func (g *group) clearedNote(from *member) Note {
 	case next != nil:
 		text = fmt.Sprintf("the turn goes from %s to %s, which is not selected here", from.Key, next.Key)
 	case !g.waits():
-		text += "nobody waits for the next"
+		text += "no Deployment waits for the next"
 	case stop != nil:
-		text += "nobody gets the next: " + stop.standing()
+		text += "no Deployment gets the next: " + stop.standing()
 	case len(g.component.active) >= g.component.limit():
-		text += fmt.Sprintf("nobody gets the next while %s", areActive(g.component.active))
+		text += fmt.Sprintf("no Deployment gets the next while %s", areActive(g.component.active))
 	default:
-		text += "nobody gets the next while a selector is a mistake"
+		text += "no Deployment gets the next while a selector is a mistake"
 	}
 	return Note{Reason: coordinationv1.ActiveDeploymentClearedEvent, Message: text}
 }

@@ -47,7 +47,7 @@ func contestedNote(m *member, what string) Note {
 // field, which then has no owner.
 func removedNote(m *member) Note {
 	return Note{Reason: coordinationv1.PausedByManifestEvent, Warning: true, Message: fmt.Sprintf(
-		"somebody has removed spec.paused of %s although %s; whoever updates the whole Deployment has to keep the field, "+
+		"spec.paused of %s was removed although %s; clients that update the whole Deployment must keep the field, "+
 			"or use a patch or server-side apply", m.Key, m.whyPaused())}
 }
 

@@ -77,7 +77,7 @@ func TestEvents(t *testing.T) {
 			in: of(coordination("web", resume, wrote("a", longDone("a"))), deployment("a", "web")),
 			want: []string{
 				"web Normal ActiveDeploymentReady: shop/a is rolled out",
-				"web Normal ActiveDeploymentCleared: the turn of shop/a is over, and nobody waits for the next",
+				"web Normal ActiveDeploymentCleared: the turn of shop/a is over, and no Deployment waits for the next",
 			},
 		},
 		"the active one is gone": {
@@ -179,16 +179,16 @@ func TestEvents(t *testing.T) {
 			in: of(coordination("web", wrote("a", justStarted("a"))), but(deployment("a", "web"), rolling(1)),
 				but(deployment("b", "web"), rolling(0), func(d *deployments.Deployment) { d.WasPaused = true })),
 			want: []string{
-				"web Warning PausedByManifest: somebody has removed spec.paused of shop/b although it waits for its turn; " +
-					"whoever updates the whole Deployment has to keep the field, or use a patch or server-side apply",
+				"web Warning PausedByManifest: spec.paused of shop/b was removed although it waits for its turn; " +
+					"clients that update the whole Deployment must keep the field, or use a patch or server-side apply",
 				"web Normal DeploymentPaused: shop/b is paused: it waits for its turn; shop/a is active",
 			},
 		},
 		"and one that is idle": {
 			in: of(coordination("web", wrote("", state("a", "t1"))), but(deployment("a", "web"), func(d *deployments.Deployment) { d.WasPaused = true })),
 			want: []string{
-				"web Warning PausedByManifest: somebody has removed spec.paused of shop/a although it has nothing to roll out; " +
-					"whoever updates the whole Deployment has to keep the field, or use a patch or server-side apply",
+				"web Warning PausedByManifest: spec.paused of shop/a was removed although it has nothing to roll out; " +
+					"clients that update the whole Deployment must keep the field, or use a patch or server-side apply",
 				"web Normal DeploymentPaused: shop/a is paused: it has nothing to roll out",
 			},
 		},
@@ -220,7 +220,7 @@ func TestEvents(t *testing.T) {
 			in: of(coordination("web", wrote("a", longDone("a"))), but(deployment("a", "web"), flux)),
 			want: []string{
 				"web Normal ActiveDeploymentReady: shop/a is rolled out",
-				"web Normal ActiveDeploymentCleared: the turn of shop/a is over, and nobody waits for the next",
+				"web Normal ActiveDeploymentCleared: the turn of shop/a is over, and no Deployment waits for the next",
 				"web Warning IdlePaused: paused while there is nothing to roll out, which Flux never finds ready: shop/a of Kustomization flux-system/shop; set spec.idlePolicy to Resume",
 				"web Normal DeploymentPaused: shop/a is paused: it has nothing to roll out",
 			},

@@ -189,7 +189,7 @@ func complainPolicy(offer *Offer, policy *imagev1.ImagePolicy) {
 	}
 	offer.Problem = &verdict.Problem{
 		Reason: v1alpha1.InvalidReleaseTagReason,
-		Message: fmt.Sprintf("ImagePolicy %s orders by semver but names tag %q, which is no semantic version: correct its range or filterTags",
+		Message: fmt.Sprintf("ImagePolicy %s orders by semver but names tag %q, which is not a semantic version: correct its range or filterTags",
 			policy.Name, offer.Latest.Tag),
 	}
 	offer.Latest = nil

@@ -127,7 +127,7 @@ func TestOfferedReleases(t *testing.T) {
 		"no release that is none under semver": {
 			objects: []client.Object{scan, fixture.MakePolicy("shop").Latest("latest").Obj()},
 			want: offer{Scanned: scanned, Problem: problem("InvalidReleaseTag",
-				`ImagePolicy shop orders by semver but names tag "latest", which is no semantic version: correct its range or filterTags`)},
+				`ImagePolicy shop orders by semver but names tag "latest", which is not a semantic version: correct its range or filterTags`)},
 		},
 		"a release that becomes semver by its filter": {
 			objects: []client.Object{scan, fixture.MakePolicy("shop").Filter("^web-(?P<v>.*)$", "$v").Latest("web-1.1.0").Obj()},

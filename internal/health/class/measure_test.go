@@ -313,7 +313,7 @@ func TestOwnCredentialsNeedAnAddressBesideThoseOfTheOperator(t *testing.T) {
 	s := openScene(t, func(http.ResponseWriter, *http.Request) { t.Error("nothing may be sent") })
 	s.PrometheusSecret = client.ObjectKey{Namespace: "kuberik-system", Name: "mimir"}
 	_, err := s.Compile(query(func(p *v1alpha1.PrometheusSpec) { p.SecretRef = &v1alpha1.ObjectName{Name: "login"} }))
-	s.Expect(err).To(MatchError("spec.prometheus.secretRef: the default Prometheus is asked with the operator's credentials: remove the field, or set spec.prometheus.address"))
+	s.Expect(err).To(MatchError("spec.prometheus.secretRef: the default Prometheus is queried with the operator's credentials: remove the field, or set spec.prometheus.address"))
 	got := s.measure(query())
 	s.Expect(got.Problem).To(Equal("--prometheus-credentials: the Secret does not exist in the controller's namespace: the operator has to create it"))
 }

@@ -52,7 +52,7 @@ func (m Means) prometheus(p *Probe, check *v1alpha1.HealthCheck) (err error) {
 		return err
 	}
 	if q.isOperators() && (q.spec.SecretRef != nil || q.spec.CertSecretRef != nil) {
-		return health.Problemf("%s.secretRef: the default Prometheus is asked with the operator's credentials: remove the field, or set spec.prometheus.address", prometheusField)
+		return health.Problemf("%s.secretRef: the default Prometheus is queried with the operator's credentials: remove the field, or set spec.prometheus.address", prometheusField)
 	}
 	p.UsesRelease = q.template.UsesRelease() || q.condition.UsesRelease() || q.compares()
 	p.run = q.measure

@@ -30,7 +30,7 @@ var failures = []struct{ text, means string }{
 	{"no such attribute", "it uses a field that does not exist"},
 	{"optional.none() dereference", "it uses an optional value that is empty: use orValue to say what then holds"},
 	{"no such overload", "it uses a value of another type than it expects"},
-	{"type conversion error", "it converts a value that cannot be converted"},
+	{"type conversion error", "it converts a value to a type that it does not fit"},
 	{"divi", "it divides by zero"},
 	{"modulus by zero", "it divides by zero"},
 	{"overflow", "a number is too large"},

@@ -37,7 +37,7 @@ func ParseList(entries []string) (List, error) {
 	for _, text := range entries {
 		entry, err := parseEntry(text)
 		if err != nil {
-			return List{}, fmt.Errorf("%q is no destination: %w; write scheme://host or scheme://host:port, for example https://*.example.com", text, err)
+			return List{}, fmt.Errorf("%q is not a destination: %w; write scheme://host or scheme://host:port, for example https://*.example.com", text, err)
 		}
 		list.entries = append(list.entries, entry)
 	}
@@ -66,7 +66,7 @@ func parseEntry(text string) (origin, error) {
 func (l List) With(address string) (List, error) {
 	of, err := parseOrigin(address)
 	if err != nil {
-		return List{}, fmt.Errorf("%q is no address: %w", address, err)
+		return List{}, fmt.Errorf("%q is not an address: %w", address, err)
 	}
 	return List{append(l.entries[:len(l.entries):len(l.entries)], of)}, nil
 }

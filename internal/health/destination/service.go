@@ -70,9 +70,9 @@ func (s Services) service(ctx context.Context, field, namespace, name string) (*
 	case err != nil:
 		return nil, &ReadError{"get Service " + namespace + "/" + name, err}
 	case service.Spec.Type == corev1.ServiceTypeExternalName:
-		return nil, health.Problemf("%s: Service %s is of type ExternalName, which may lead anywhere; name a Service with Pods", field, name)
+		return nil, health.Problemf("%s: Service %s is of type ExternalName, which can point anywhere; use a Service with a Pod selector", field, name)
 	case len(service.Spec.Selector) == 0:
-		return nil, health.Problemf("%s: Service %s has no selector, so it may lead anywhere; name a Service that selects Pods", field, name)
+		return nil, health.Problemf("%s: Service %s has no selector, so it can point anywhere; use a Service with a Pod selector", field, name)
 	}
 	return service, nil
 }

@@ -102,8 +102,8 @@ func TestServiceThatMayLeadElsewhereIsAProblem(t *testing.T) {
 		want    string
 	}{
 		"in another namespace": {elsewhere, "", "/", "Service shop does not exist in this namespace"},
-		"an external name":     {service("shop", external), "", "/", "Service shop is of type ExternalName, which may lead anywhere; name a Service with Pods"},
-		"without a selector":   {service("shop", noSelector), "", "/", "Service shop has no selector, so it may lead anywhere; name a Service that selects Pods"},
+		"an external name":     {service("shop", external), "", "/", "Service shop is of type ExternalName, which can point anywhere; use a Service with a Pod selector"},
+		"without a selector":   {service("shop", noSelector), "", "/", "Service shop has no selector, so it can point anywhere; use a Service with a Pod selector"},
 		"without that port":    {service("shop"), "admin", "/", `Service shop has no TCP port "admin"`},
 		"with several ports":   {service("shop", ports(corev1.ServicePort{Name: "b", Port: 81})), "", "/", "Service shop has 2 TCP ports; set port to the name of one"},
 		"with another path":    {service("shop"), "", "@evil.test/", "its path does not begin with /"},

@@ -166,7 +166,7 @@ func TestListIsParsedStrictly(t *testing.T) {
 		t.Run(entry, func(t *testing.T) {
 			_, err := destination.ParseList([]string{"https://fine.example.com", entry})
 			NewWithT(t).Expect(err).To(MatchError(And(
-				HavePrefix("%q is no destination: ", entry), ContainSubstring(want), HaveSuffix("for example https://*.example.com"))))
+				HavePrefix("%q is not a destination: ", entry), ContainSubstring(want), HaveSuffix("for example https://*.example.com"))))
 		})
 	}
 }
@@ -181,7 +181,7 @@ func TestListIncludesThePrometheusAddress(t *testing.T) {
 	_, err = before.Allowed("spec.prometheus.address", "http://prometheus.monitoring.svc:9090/")
 	g.Expect(err).To(HaveOccurred())
 	_, err = before.With("prometheus:9090")
-	g.Expect(err).To(MatchError(ContainSubstring(`"prometheus:9090" is no address`)))
+	g.Expect(err).To(MatchError(ContainSubstring(`"prometheus:9090" is not an address`)))
 }
 
 // FuzzAllowed checks that whatever is allowed has a listed host, as another look at it

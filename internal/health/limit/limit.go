@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limit contains the limits of what a measurement may read. Who asks keeps them, and
-// who evaluates an answer relies on them: tenants write what is asked, and all tenants share
+// Package limit contains the limits of what a measurement may read. Clients
+// enforce them, and evaluators rely on them: tenants write what is measured, and all tenants share
 // the process. The spec page of HealthChecks and the messages name the same numbers.
 package limit
 

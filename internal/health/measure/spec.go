@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package measure decides what the measurements of a HealthCheck mean. It measures nothing:
-// it is told what each measurement says, and what time it is.
+// Package measure decides what the measurements of a HealthCheck mean. It is pure:
+// measurements and the time are arguments.
 //
 //	spec.go         how a HealthCheck is measured, with the defaults
 //	problem.go      what cannot work in a spec

@@ -59,7 +59,7 @@ func Cause(err error) string {
 			return text
 		}
 	}
-	return "the request failed, and the log of the controller says why"
+	return "the request failed: see the log of the controller"
 }
 
 func byUs(err error) string {
@@ -72,7 +72,7 @@ func byUs(err error) string {
 	case errors.As(err, &refused):
 		return refused.Error()
 	case errors.As(err, &unread):
-		return "nothing is asked, because this controller cannot read what it needs: its log says what"
+		return "no request is sent, because this controller cannot read what it needs: see its log"
 	case errors.Is(err, destination.ErrNoEndpoint):
 		return destination.ErrNoEndpoint.Error()
 	case errors.Is(err, ErrTooLarge):

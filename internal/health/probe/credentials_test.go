@@ -163,7 +163,7 @@ func TestSecretThatCannotBeReadIsNotMisunderstood(t *testing.T) {
 	_, ok = health.IsProblem(err)
 	g.Expect(ok).To(BeFalse())
 	g.Expect(probe.IsUnreachable(err)).To(BeFalse(), "the API server is not the destination")
-	g.Expect(probe.Cause(err)).To(Equal("nothing is asked, because this controller cannot read what it needs: its log says what"))
+	g.Expect(probe.Cause(err)).To(Equal("no request is sent, because this controller cannot read what it needs: see its log"))
 }
 
 func TestCertificatesAreUsed(t *testing.T) {
@@ -204,7 +204,7 @@ func TestHeadersThatCannotBeSetAreAProblem(t *testing.T) {
 func TestCauseSaysNothingOfOthers(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(probe.Cause(&url.Error{Op: "Get", URL: "https://secret.example.com", Err: errors.New("text of a server")})).To(
-		Equal("the request failed, and the log of the controller says why"))
+		Equal("the request failed: see the log of the controller"))
 	g.Expect(probe.IsUnreachable(context.Canceled)).To(BeFalse(), "the controller ends")
 }
 

@@ -120,7 +120,7 @@ func (q *query) writer() func(string) (string, error) {
 
 func inRawString(value string) (string, error) {
 	if strings.ContainsRune(value, '`') {
-		return "", errors.New("contains a backtick, and stands between backticks: use double quotes in the query")
+		return "", errors.New("contains a backtick, but is between backticks: use double quotes in the query")
 	}
 	return value, nil
 }

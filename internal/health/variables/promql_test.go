@@ -100,7 +100,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"a line break":             {func(v *variables.Values) { v.Revision = "a\nb" }, "$(revision) contains a control character"},
 		"bytes that are no text":   {func(v *variables.Values) { v.Revision = "\xff" }, "$(revision) contains a control character"},
 		"a long revision":          {func(v *variables.Values) { v.Revision = strings.Repeat("a", 257) }, "$(revision) has more than 256 bytes"},
-		"the end of a raw string":  {func(v *variables.Values) { v.Revision = "a`b" }, "$(revision) contains a backtick, and stands between backticks: use double quotes in the query"},
+		"the end of a raw string":  {func(v *variables.Values) { v.Revision = "a`b" }, "$(revision) contains a backtick, but is between backticks: use double quotes in the query"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)

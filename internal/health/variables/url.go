@@ -82,7 +82,7 @@ func checkCharacters(field, source string) error {
 func inPath(value string) (string, error) {
 	for segment := range strings.FieldsFuncSeq(value, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if strings.Trim(segment, ".") == "" {
-			return "", errors.New("has a segment of dots, and stands in a path")
+			return "", errors.New("has a segment of dots, but is in a path")
 		}
 	}
 	return url.PathEscape(value), nil

@@ -66,7 +66,7 @@ func TestPathSegmentsOfDots(t *testing.T) {
 		path, err := variables.Path("spec.http.service.path", "/a/.$(revision)")
 		g.Expect(err).NotTo(HaveOccurred())
 		_, err = path.Resolve(revision(value))
-		g.Expect(err).To(MatchError("$(revision) has a segment of dots, and stands in a path"), value)
+		g.Expect(err).To(MatchError("$(revision) has a segment of dots, but is in a path"), value)
 
 		query, err := variables.Path("spec.http.service.path", "/?a=$(revision)")
 		g.Expect(err).NotTo(HaveOccurred())

@@ -51,7 +51,7 @@ func (t Targets) UnknownVersion() *verdict.Problem {
 // withoutVersion describes a target whose version field is empty, and how to go on.
 func (t Target) withoutVersion() string {
 	if t.Pulled != "" {
-		return fmt.Sprintf("%s carries no version, but runs %s, which nobody promoted: set the tag of what runs there, or a release in spec.wantedVersion", t, t.Pulled)
+		return fmt.Sprintf("%s carries no version, but runs %s, which was never promoted: set the tag of what runs there, or a release in spec.wantedVersion", t, t.Pulled)
 	}
 	return t.String() + " carries no version: set the one that runs there or in spec.wantedVersion; if nothing runs yet, set spec.firstRelease to Newest"
 }
@@ -115,7 +115,7 @@ func (t Target) PulledTag() string {
 
 // runsUnpromoted describes what a target runs, why, and how to end that.
 func (t Target) runsUnpromoted() string {
-	runs := fmt.Sprintf("%s %s runs %s, which nobody promoted", t.Kind, t.Name, t.PulledTag())
+	runs := fmt.Sprintf("%s %s runs %s, which was never promoted", t.Kind, t.Name, t.PulledTag())
 	switch {
 	case t.Reason == v1alpha1.TargetOutranked:
 		return runs + ": " + t.Message

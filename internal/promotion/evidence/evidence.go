@@ -223,7 +223,7 @@ func (p Proof) complaint() string {
 	healthy := p.Check.Status.Status == v1alpha1.HealthStatusHealthy
 	switch {
 	case p.State == Unreset && healthy:
-		return "Healthy, but of the release before"
+		return "Healthy, but for the previous release"
 	case said != nil && *said != "" && *said != ResetMessage:
 		return truncate.Text(*said, verdict.LongestComplaint)
 	case p.State == Disproven:

@@ -42,7 +42,7 @@ func problemOf(check *v1alpha1.HealthCheck, spec *v1alpha1.RolloutSpec) string {
 		return "cannot be measured: " + check.Status.Problem
 	}
 	if seldom := tooSeldom(check, spec); seldom != "" {
-		return "says nothing about a bake: " + seldom
+		return "cannot judge a bake: " + seldom
 	}
 	if spec.DeployTimeout == nil {
 		return ""

@@ -242,7 +242,7 @@ func (u Upstream) rejects(said *environmentsv1.Release, release v1alpha1.Version
 	case said.State == v1alpha1.BakeFailed:
 		return u.hold(environmentsv1.UpstreamFailedReason, "%s failed in %s%s", release.Tag, u.Environment, because(said.Message))
 	case said.Withdrawn != "" && !said.State.Running():
-		return u.hold(environmentsv1.UpstreamWithdrawnReason, "%s counts no longer in %s, which %s", release.Tag, u.Environment, said.Withdrawn)
+		return u.hold(environmentsv1.UpstreamWithdrawnReason, "%s no longer counts in %s, which %s", release.Tag, u.Environment, said.Withdrawn)
 	}
 	return nil
 }
@@ -350,7 +350,7 @@ func (u Upstream) baking(r Rollout, said *environmentsv1.Release) *verdict.Hold 
 
 // silent says since when nothing is known, as the end of a message.
 func (u Upstream) silent() string {
-	return fmt.Sprintf("; nothing was heard of %s since %s", u.Environment, verdict.Clock(u.Seen))
+	return fmt.Sprintf("; %s has not reported since %s", u.Environment, verdict.Clock(u.Seen))
 }
 
 // longestWait is how long the outcome of a bake is waited for in silence, however long a
@@ -366,8 +366,8 @@ func (u Upstream) soaking(r Rollout, said *environmentsv1.Release, release v1alp
 	case said.Longest() >= soak:
 		return nil
 	case !said.Current:
-		return u.hold(environmentsv1.UpstreamSkippedReason, "%s soaked for %s of %s in %s before it left it%s",
-			release.Tag, said.Longest().Truncate(time.Second), soak, u.Environment, u.instead())
+		return u.hold(environmentsv1.UpstreamSkippedReason, "%s left %s%s after %s of the soak time of %s",
+			u.Environment, release.Tag, u.instead(), said.Longest().Truncate(time.Second), soak)
 	case u.Seen.IsZero():
 		return u.hold(environmentsv1.UpstreamSoakingReason, "soaks in %s for %s", u.Environment, soak)
 	default:
@@ -543,7 +543,7 @@ func (us Upstreams) Bypassed(r Rollout, release v1alpha1.VersionInfo) bool {
 }
 
 // Unchecked says which upstreams have proven the release without a HealthCheck: Flux
-// applied it there, and nothing else was asked. It is empty if there are none.
+// applied it there, and nothing else was checked. It is empty if there are none.
 func (us Upstreams) Unchecked(release v1alpha1.VersionInfo) string {
 	var names []string
 	for _, e := range us.Environments {
@@ -558,7 +558,7 @@ func (us Upstreams) Unchecked(release v1alpha1.VersionInfo) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "; no HealthCheck was asked in " + truncate.List(names)
+	return "; no HealthCheck in " + truncate.List(names)
 }
 
 // opposes reports whether the Environment holds the release, unless it is bypassed.

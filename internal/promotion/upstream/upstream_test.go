@@ -68,8 +68,8 @@ func TestWhatUpstreamsHaveAgainstWhatRuns(t *testing.T) {
 	}{
 		"nothing":                     {&current, after("staging", proven("1.3.0")), ""},
 		"it never was there":          {&current, after("staging", proven("1.2.0")), ""},
-		"it was withdrawn":            {&current, after("staging", proven("1.2.0"), proven("1.3.0", gone)), "1.3.0 counts no longer in staging, which went back to 1.2.0"},
-		"in a parallel one, too":      {&current, parallel("eu", proven("1.2.0"), proven("1.3.0", gone)), "1.3.0 counts no longer in eu, which went back to 1.2.0"},
+		"it was withdrawn":            {&current, after("staging", proven("1.2.0"), proven("1.3.0", gone)), "1.3.0 no longer counts in staging, which went back to 1.2.0"},
+		"in a parallel one, too":      {&current, parallel("eu", proven("1.2.0"), proven("1.3.0", gone)), "1.3.0 no longer counts in eu, which went back to 1.2.0"},
 		"it failed there since":       {&current, after("staging", there("1.3.0", v1alpha1.BakeFailed)), "1.3.0 failed in staging"},
 		"another image by that tag":   {&current, after("staging", there("1.3.0", v1alpha1.BakeFailed, func(r *environmentsv1.Release) { r.Digest = "sha256:other" })), ""},
 		"nothing runs here":           {nil, after("staging", proven("1.3.0", gone)), ""},

@@ -93,7 +93,7 @@ func TestProblemsOfAnUpstream(t *testing.T) {
 		"no answer":    {fails(context.DeadlineExceeded), complaint{unreadable, "the report of staging cannot be read: the registry does not answer in time"}},
 		"unknown name": {fails(&net.DNSError{Name: "registry.example.com"}), complaint{unreadable, "the report of staging cannot be read: the name of the registry cannot be resolved"}},
 		"anything else": {fails(errors.New("request 4711 failed")), complaint{unreadable,
-			"the report of staging cannot be read: the request failed, and the log of the controller says why"}},
+			"the report of staging cannot be read: the request failed: see the log of the controller"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := openBus(t)

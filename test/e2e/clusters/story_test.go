@@ -159,7 +159,7 @@ func (a *application) goesBackInStaging(t *testing.T) {
 	}
 	told := a.prod.Await("that staging went back", func(r *v1alpha1.Rollout) bool {
 		return strings.Contains(env.Condition(r, environmentsv1.UpstreamWithdrewCondition),
-			"UpstreamWithdrew: 5.1.0 counts no longer in staging, which went back to 5.0.0")
+			"UpstreamWithdrew: 5.1.0 no longer counts in staging, which went back to 5.0.0")
 	})
 	if len(told.Status.History) != 2 {
 		t.Errorf("it has the history %q: nothing may be deployed by that", env.History(told))

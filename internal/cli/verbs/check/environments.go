@@ -44,7 +44,7 @@ func (h installationHealth) environments(objects []map[string]any) []lint.Findin
 			f.Rule, f.Message = notReady, fmt.Sprintf("is not ready (%s): %s", ready.Reason, ready.Message)
 			f.Remedy = h.remedyFor(ready.Reason)
 		case !areOff && h.isOverlooked(e):
-			f.Rule, f.Message = environmentsOff, "has no status: no controller has looked at it"
+			f.Rule, f.Message = environmentsOff, "has no status: no controller has reconciled it yet"
 			f.Remedy = "look at the logs of the controller: it starts the controller environment only if it may list Environments"
 		default:
 			continue

@@ -25,7 +25,7 @@ func notPromoted(objects []map[string]any) []lint.Finding {
 		for _, t := range beforeHistory(&rollout, repositories).Content().NotPromoted() {
 			all = append(all, lint.Finding{
 				Rule: runsUnpromoted, Severity: lint.SeverityError, Object: fmt.Sprintf("%s %s/%s", t.Kind, t.Namespace, t.Name),
-				Message: fmt.Sprintf("runs %s, which nobody promoted: the history of Rollout %s is empty", t.PulledTag(), rollout.Name),
+				Message: fmt.Sprintf("runs %s, which was never promoted: the history of Rollout %s is empty", t.PulledTag(), rollout.Name),
 				Remedy:  "pin the release that should run there in spec.wantedVersion of the Rollout",
 			})
 		}

@@ -45,7 +45,7 @@ type ComparedRollout struct {
 func NewDiff(p *program.Program) *cobra.Command {
 	c := &comparing{Program: p}
 	cmd := &cobra.Command{
-		Use: "diff -f FILE [NAME...]", Short: "Say which decisions manifests would change, before they are applied",
+		Use: "diff -f FILE [NAME...]", Short: "Show which decisions a set of manifests would change",
 		Long: `Compare what is decided now with what would be decided if these manifests were
 applied: a schedule, a gate, a Rollout. It compares decisions, and not texts.
 

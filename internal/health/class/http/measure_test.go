@@ -196,11 +196,11 @@ func TestWhatIsNotObservedIsAnError(t *testing.T) {
 	}{
 		"an unknown authority": {url: secure.URL, message: "the certificate is signed by an unknown authority: put ca.crt into the Secret of certSecretRef"},
 		"no TLS":               {url: strings.Replace(plain, "http://", "https://", 1), message: "the server does not speak TLS: use the scheme http"},
-		"no HTTP":              {url: speaking(t, marker+"\r\n\r\n"), message: "the request failed, and the log of the controller says why"},
-		"too many headers":     {url: speaking(t, "HTTP/1.1 200 OK\r\nX-Marker: "+strings.Repeat(marker, 8<<10)+"\r\n\r\n"), message: "the request failed, and the log of the controller says why"},
+		"no HTTP":              {url: speaking(t, marker+"\r\n\r\n"), message: "the request failed: see the log of the controller"},
+		"too many headers":     {url: speaking(t, "HTTP/1.1 200 OK\r\nX-Marker: "+strings.Repeat(marker, 8<<10)+"\r\n\r\n"), message: "the request failed: see the log of the controller"},
 		"an address that is never allowed": {url: plain, message: "the destination has an address that may never be used: a loopback address",
 			change: func(a *asker) { a.guard.AllowLoopback = false }},
-		"unknown addresses of the API server": {url: plain, message: "nothing is asked, because this controller cannot read what it needs: its log says what",
+		"unknown addresses of the API server": {url: plain, message: "no request is sent, because this controller cannot read what it needs: see its log",
 			change: func(a *asker) {
 				a.guard.Protected = func(context.Context) ([]netip.Addr, error) {
 					return nil, destination.NewReadError("get it", context.DeadlineExceeded)

@@ -98,7 +98,7 @@ func TestErrorOfAnExpressionIsInOurWords(t *testing.T) {
 		"status.phase == 'Ready'":     `it uses the key "phase", which does not exist`,
 		"data.x == 'y'":               "it uses a field that does not exist",
 		"metadata.name":               "the result is not true or false",
-		"int(metadata.name) == 1":     "it converts a value that cannot be converted",
+		"int(metadata.name) == 1":     "it converts a value to a type that it does not fit",
 		"metadata.name + 1 == 'web1'": "it uses a value of another type than it expects",
 		"metadata.name" + strings.Repeat(".replace('', '"+strings.Repeat("x", 500)+"')", 3) + " == ''": tooExpensive,
 		"[1]" + strings.Repeat(".map(x, [x, x])", 40) + " == [2]":                                      tooExpensive,
