@@ -176,7 +176,7 @@ test-controlled: ## Test the reconcilers under the race detector, and the end-to
 
 .PHONY: test-long
 test-long: ## Simulate with ten times as many seeds, and build the release of the command line.
-	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) ./internal/registry/look -args -seeds=10
+	@$(step) "Long simulations" $(go_test) -count=1 -timeout 20m $(PURE) ./internal/registry/fetch -args -seeds=10
 	@$(step) "Release of the command line" $(go_test) -count=1 -timeout 30m -run '^TestReleaseOfTheCommandLine$$' ./test/packaging
 
 .PHONY: test-race

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
@@ -72,7 +72,7 @@ func (o *options) ownSecret(name string) types.NamespacedName {
 // reports are what Environments say to other clusters, and what is read from there. They
 // are nil if the feature is disabled, or if nobody here needs them.
 type reports struct {
-	store     *look.Store
+	store     *fetch.Store
 	publisher *publish.Publisher
 }
 
@@ -87,8 +87,8 @@ func (w wiring) newReports() (reports, error) {
 	}
 	in := registry.NewReports(reader)
 	in.Limit(w.options.reports.qps, w.options.reports.burst)
-	made := reports{store: look.New(w.GetClient(), in.Pull,
-		look.NewKeys(w.live, w.ownSecret(w.options.reports.trustedKeys)), look.NewPlace(w.GetClient()), w.GetLogger().WithName("reports"))}
+	made := reports{store: fetch.New(w.GetClient(), in.Pull,
+		fetch.NewKeys(w.live, w.ownSecret(w.options.reports.trustedKeys)), fetch.NewPlace(w.GetClient()), w.GetLogger().WithName("reports"))}
 	if err := w.Add(made.store); err != nil {
 		return reports{}, fmt.Errorf("add the store of reports: %w", err)
 	}

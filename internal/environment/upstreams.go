@@ -84,16 +84,16 @@ func RecordOf(e *environmentsv1.Environment, u environmentsv1.Upstream) environm
 // SourceOf returns whose report says what an upstream has proven; empty if the upstream is
 // in the same API server.
 func SourceOf(e *environmentsv1.Environment, u environmentsv1.Upstream) string {
-	if !u.IsElsewhere() {
+	if !u.IsRemote() {
 		return ""
 	}
 	return strings.Join([]string{e.Spec.Name, u.Cluster, u.Namespace, u.Rollout}, "/")
 }
 
 const (
-	// elsewhereLimit is the size of all that a status says of upstreams in other clusters, in
+	// remoteLimit is the size of all that a status says of upstreams in other clusters, in
 	// bytes of JSON. A sixteenth of it has room for one release, however large.
-	elsewhereLimit = 20 << 10
+	remoteLimit = 20 << 10
 	// shortText is the number of characters to which texts are cut where room is short.
 	shortText = 64
 )
@@ -102,13 +102,13 @@ const (
 // upstream in another cluster. All of them have the same, so what one says never takes the
 // place of another one.
 func Share(e *environmentsv1.Environment) int {
-	elsewhere := 0
+	remote := 0
 	for _, u := range e.GetUpstreams() {
-		if u.IsElsewhere() {
-			elsewhere++
+		if u.IsRemote() {
+			remote++
 		}
 	}
-	return elsewhereLimit / max(1, elsewhere)
+	return remoteLimit / max(1, remote)
 }
 
 // Kept returns what the status of an Environment has room for, of the releases in the

@@ -106,8 +106,8 @@ func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) (confirmed 
 	for _, e := range s.Upstreams.Environments {
 		for i := range e.Upstreams {
 			u := &e.Upstreams[i]
-			if u.IsElsewhere() {
-				confirmed = g.confirmElsewhere(e.Environment, u, s.Now) && confirmed
+			if u.IsRemote() {
+				confirmed = g.confirmRemote(e.Environment, u, s.Now) && confirmed
 			} else if err := g.confirmUpstream(ctx, u, s.Now); err != nil {
 				return false, err
 			}

@@ -48,7 +48,7 @@ func IndexEnvironments(ctx context.Context, indexer client.FieldIndexer) error {
 func upstreamRollouts(o client.Object) []string {
 	var rollouts []string
 	for _, u := range o.(*environmentsv1.Environment).GetUpstreams() {
-		if key := u.Namespace + "/" + u.Rollout; !u.IsElsewhere() && !slices.Contains(rollouts, key) {
+		if key := u.Namespace + "/" + u.Rollout; !u.IsRemote() && !slices.Contains(rollouts, key) {
 			rollouts = append(rollouts, key)
 		}
 	}
@@ -83,7 +83,7 @@ func EnvironmentsAfter(ctx context.Context, c client.Reader, e *environmentsv1.E
 // isNamed reports whether an upstream of an Environment is another one: its application,
 // its environment and its Rollout are those that are named.
 func isNamed(by *environmentsv1.Environment, u environmentsv1.Upstream, e *environmentsv1.Environment) bool {
-	return !u.IsElsewhere() && e.Namespace == u.Namespace && e.Spec.RolloutRef.Name == u.Rollout &&
+	return !u.IsRemote() && e.Namespace == u.Namespace && e.Spec.RolloutRef.Name == u.Rollout &&
 		e.Spec.Environment == u.Environment && e.Spec.Name == by.Spec.Name
 }
 
@@ -178,8 +178,8 @@ func (g Gatherer) Environment(ctx context.Context, e *environmentsv1.Environment
 
 // upstream reads what an upstream says of its releases.
 func (g Gatherer) upstream(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream) (upstream.Upstream, error) {
-	if u.IsElsewhere() {
-		return g.elsewhere(e, u), nil
+	if u.IsRemote() {
+		return g.remote(e, u), nil
 	}
 	read := upstream.Upstream{Upstream: u}
 	found, problem, err := g.findUpstream(ctx, e, u)
@@ -284,7 +284,7 @@ func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) 
 	near := environment.Neighbors{Upstreams: g.readable(ctx, e, e.GetUpstreams())}
 	known := append([]*environmentsv1.Environment{e}, near.Upstreams...)
 	for _, u := range e.GetUpstreams() {
-		if u.IsElsewhere() {
+		if u.IsRemote() {
 			near.Upstreams = append(near.Upstreams, g.asEnvironment(e, u))
 		}
 	}
@@ -303,7 +303,7 @@ func (g Gatherer) Neighbors(ctx context.Context, e *environmentsv1.Environment) 
 func (g Gatherer) readable(ctx context.Context, reader *environmentsv1.Environment, upstreams []environmentsv1.Upstream) []*environmentsv1.Environment {
 	var all []*environmentsv1.Environment
 	for _, u := range upstreams {
-		if u.IsElsewhere() {
+		if u.IsRemote() {
 			continue
 		}
 		if found, _, _ := g.findUpstream(ctx, reader, u); found != nil {

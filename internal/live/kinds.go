@@ -42,7 +42,7 @@ func (k *Kinds) Mapping(ctx context.Context, mapper meta.RESTMapper, kind schema
 	if ctx.Err() != nil { // a mapper does not check ctx
 		return nil, ctx.Err()
 	}
-	if !k.knows(kind.GroupKind()) { // a mapper would read all served kinds, which takes much memory
+	if !k.isServed(kind.GroupKind()) { // a mapper would read all served kinds, which takes much memory
 		k.unknown.Lock()
 		defer k.unknown.Unlock()
 	}
@@ -57,8 +57,8 @@ func (k *Kinds) Mapping(ctx context.Context, mapper meta.RESTMapper, kind schema
 	return mapping, err
 }
 
-// knows reports whether the API server is known to serve a kind.
-func (k *Kinds) knows(kind schema.GroupKind) bool {
+// isServed reports whether the API server is known to serve a kind.
+func (k *Kinds) isServed(kind schema.GroupKind) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.known[kind]

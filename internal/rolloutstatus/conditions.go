@@ -105,13 +105,13 @@ func setUpstreamWithdrew(b basis) {
 		b.remove(environmentsv1.UpstreamWithdrewCondition) // the next pass judges the new release
 		return
 	}
-	standing := b.condition(environmentsv1.UpstreamWithdrewCondition)
+	previous := b.condition(environmentsv1.UpstreamWithdrewCondition)
 	switch hold := b.Upstreams.Withdrawn(b.Rollout.Current()); {
 	case hold != nil:
 		b.set(environmentsv1.UpstreamWithdrewCondition, metav1.ConditionTrue, environmentsv1.UpstreamWithdrewReason,
 			hold.Message+"; it still runs here: pin an older version to roll back here, too")
-	case standing.Status != "" && !b.Upstreams.Known():
-		b.keep(standing)
+	case previous.Status != "" && !b.Upstreams.Known():
+		b.keep(previous)
 	default:
 		b.remove(environmentsv1.UpstreamWithdrewCondition)
 	}
@@ -175,17 +175,17 @@ func setBakeFailureDisabled(b basis) {
 // answer stays until the next promotion or retry.
 func setRequestAccepted(b basis) {
 	answers, rejected := b.decision.Answers, b.decision.Declined
-	standing := b.condition(v1alpha1.RequestAcceptedCondition)
+	previous := b.condition(v1alpha1.RequestAcceptedCondition)
 	switch {
 	case len(answers) > 0:
 		last := answers[len(answers)-1]
 		b.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, last.Reason, last.Message)
 	case rejected != nil:
 		b.set(v1alpha1.RequestAcceptedCondition, metav1.ConditionFalse, rejected.Reason, rejected.Message)
-	case b.decision.Action.Promotes(), b.decision.Action == promotion.Retry, onlyWhileAsked[standing.Reason]:
+	case b.decision.Action.Promotes(), b.decision.Action == promotion.Retry, onlyWhileAsked[previous.Reason]:
 		b.remove(v1alpha1.RequestAcceptedCondition)
-	case standing.Status != "":
-		b.keep(standing)
+	case previous.Status != "":
+		b.keep(previous)
 	}
 }
 

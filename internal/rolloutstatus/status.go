@@ -103,7 +103,7 @@ func setTargets(b basis, in promotion.Input) {
 		if b.decision.Action.Promotes() {
 			next = unproven(seen, next)
 		} else {
-			next = settle(before, seen, withoutNews(before, seen, next), restApplied)
+			next = settle(before, seen, unlessChanged(before, seen, next), restApplied)
 		}
 		next.Digest = in.Content().DigestToStore(seen, b.decision.Deploys())
 		b.status.Targets = append(b.status.Targets, next)
@@ -128,9 +128,9 @@ func unproven(seen content.Target, next v1alpha1.TargetStatus) v1alpha1.TargetSt
 	return next
 }
 
-// withoutNews keeps the stored status of a target if only numbers in a text of Flux have
+// unlessChanged keeps the stored status of a target if only numbers in a text of Flux have
 // changed: Flux tries again and again.
-func withoutNews(before []v1alpha1.TargetStatus, seen content.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
+func unlessChanged(before []v1alpha1.TargetStatus, seen content.Target, next v1alpha1.TargetStatus) v1alpha1.TargetStatus {
 	was := seen.StoredIn(before, next.Version)
 	if was != nil && was.State == next.State && was.Reason == next.Reason && sameText(next)(was.Message, next.Message) {
 		return *was

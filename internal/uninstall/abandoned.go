@@ -83,8 +83,8 @@ type Abandoned struct {
 
 // Start unpauses them once, and again as long as the API server pauses new ones.
 func (a *Abandoned) Start(ctx context.Context) error {
-	for told := false; ; {
-		next, err := a.pass(ctx, &told)
+	for reported := false; ; {
+		next, err := a.pass(ctx, &reported)
 		if err != nil && ctx.Err() == nil {
 			ctrl.LoggerFrom(ctx).Error(err, "not every Deployment without a coordination is unpaused yet")
 			next = retryAfter
@@ -96,7 +96,7 @@ func (a *Abandoned) Start(ctx context.Context) error {
 }
 
 // pass unpauses those that wait now. It returns when to look again; zero means never.
-func (a *Abandoned) pass(ctx context.Context, told *bool) (time.Duration, error) {
+func (a *Abandoned) pass(ctx context.Context, reported *bool) (time.Duration, error) {
 	all, others, err := a.look(ctx)
 	if err != nil {
 		return 0, err
@@ -121,8 +121,8 @@ func (a *Abandoned) pass(ctx context.Context, told *bool) (time.Duration, error)
 	if a.Gone || !a.pauses(ctx) {
 		return 0, nil
 	}
-	if !*told {
-		*told = true
+	if !*reported {
+		*reported = true
 		log.Info("the API server still pauses new Deployments, which are unpaused some minutes later: delete the binding of the policy, "+
 			"or let the coordinator run", "mutatingadmissionpolicybinding", a.Policy)
 	}

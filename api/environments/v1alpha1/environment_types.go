@@ -644,9 +644,9 @@ func (e *Environment) GetRequeueInterval() time.Duration {
 	return max(shortestRequeueInterval, e.Spec.RequeueInterval.Duration)
 }
 
-// IsElsewhere reports whether the upstream is in another cluster, and its report in a
+// IsRemote reports whether the upstream is in another cluster, and its report in a
 // registry.
-func (u Upstream) IsElsewhere() bool { return u.Repository != "" }
+func (u Upstream) IsRemote() bool { return u.Repository != "" }
 
 // GetUpstreams returns the upstreams of either form, each with its defaults.
 func (e *Environment) GetUpstreams() []Upstream {

@@ -53,7 +53,7 @@ func (r *report) eachUpstream(visit func(e parsedEnvironment, u environmentsv1.U
 // eachUpstreamHere leaves out those in other clusters: nobody knows what exists there.
 func (r *report) eachUpstreamHere(visit func(e parsedEnvironment, u environmentsv1.Upstream, where at)) {
 	r.eachUpstream(func(e parsedEnvironment, u environmentsv1.Upstream, where at) {
-		if !u.IsElsewhere() {
+		if !u.IsRemote() {
 			visit(e, u, where)
 		}
 	})
@@ -63,7 +63,7 @@ func (r *report) eachUpstreamHere(visit func(e parsedEnvironment, u environments
 func (s *set) upstreams(e parsedEnvironment, u environmentsv1.Upstream) ([]parsedEnvironment, certainty) {
 	var all []parsedEnvironment
 	answer := no
-	if u.IsElsewhere() {
+	if u.IsRemote() {
 		return nil, no
 	}
 	for _, other := range s.parsedEnvironments() {
@@ -227,7 +227,7 @@ func checkDigests(r *report) {
 			return
 		}
 		r.checkDigestsOf(e, e.Environment.Namespace, e.Spec.RolloutRef.Name, found)
-		if !u.IsElsewhere() {
+		if !u.IsRemote() {
 			r.checkDigestsOf(e, u.Namespace, u.Rollout, found)
 		}
 	})

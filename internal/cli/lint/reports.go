@@ -27,7 +27,7 @@ func (r *report) reportRepositories() []reportRepository {
 		}
 	}
 	r.eachUpstream(func(_ parsedEnvironment, u environmentsv1.Upstream, where at) {
-		if u.IsElsewhere() {
+		if u.IsRemote() {
 			all = append(all, reportRepository{at{where.object, child(where.path, "repository")}, u.Repository})
 		}
 	})
@@ -94,7 +94,7 @@ func imageOf(o *object) string {
 
 func checkNoReports(r *report) {
 	for _, e := range r.environmentsWithReports() {
-		if e.Spec.Backend.Project == "" && !slices.ContainsFunc(e.GetUpstreams(), environmentsv1.Upstream.IsElsewhere) {
+		if e.Spec.Backend.Project == "" && !slices.ContainsFunc(e.GetUpstreams(), environmentsv1.Upstream.IsRemote) {
 			r.find(at{e.object, []string{"spec", "backend"}}, "the Environment has neither backend.project nor an upstream with a repository: its backend does no more than type cluster",
 				"set backend.project, if an environment in another cluster comes after this one, or backend.type: cluster")
 		}

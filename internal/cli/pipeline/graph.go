@@ -18,7 +18,7 @@ func keyOf(e *environmentsv1.Environment) key {
 
 func upstreamKey(e *environmentsv1.Environment, u environmentsv1.Upstream) key {
 	k := key{"", u.Namespace, e.Spec.Name, u.Environment, u.Rollout}
-	if u.IsElsewhere() {
+	if u.IsRemote() {
 		k.cluster = u.Cluster
 	}
 	return k

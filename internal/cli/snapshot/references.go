@@ -108,7 +108,7 @@ func (r references) needsNamespace() bool {
 func upstreamNamespaces(e *environmentsv1.Environment) []string {
 	var all []string
 	for _, u := range e.GetUpstreams() {
-		if u.Namespace != e.Namespace && !u.IsElsewhere() && e.Spec.Backend.Type != environmentsv1.BackendGitHub {
+		if u.Namespace != e.Namespace && !u.IsRemote() && e.Spec.Backend.Type != environmentsv1.BackendGitHub {
 			all = append(all, u.Namespace)
 		}
 	}

@@ -76,7 +76,7 @@ func comesAfter(e upstream.Environment) string {
 	var names []string
 	for _, u := range e.Upstreams {
 		name := u.Environment
-		if u.IsElsewhere() {
+		if u.IsRemote() {
 			name += " of cluster " + u.Cluster
 		}
 		names = append(names, name)

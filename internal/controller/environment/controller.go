@@ -33,7 +33,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -60,7 +60,7 @@ type Reconciler struct {
 	Shard shard.Shard
 	// Reports reads what upstreams in other clusters say, in the background; nil leaves it
 	// out.
-	Reports *look.Store
+	Reports *fetch.Store
 	// Publisher publishes what environments say, in the background; nil leaves it out.
 	Publisher *publish.Publisher
 
@@ -116,8 +116,8 @@ func (r *Reconciler) rolloutOf(ctx context.Context, e *environmentsv1.Environmen
 	if err == nil {
 		return rollout, true, nil
 	}
-	elsewhere, err := r.Shard.Exists(ctx, key)
-	if err != nil || elsewhere || !r.Shard.TakesUnlabelled() {
+	otherInstance, err := r.Shard.Exists(ctx, key)
+	if err != nil || otherInstance || !r.Shard.TakesUnlabelled() {
 		return nil, false, err
 	}
 	none := &v1alpha1.Rollout{}
@@ -137,7 +137,7 @@ type observed struct {
 	infos       []environmentsv1.EnvironmentInfo
 	infosDigest string
 	// reports are what was found of upstreams in other clusters.
-	reports   map[string]gather.Look
+	reports   map[string]gather.Fetched
 	published publish.Publication
 }
 

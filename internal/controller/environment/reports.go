@@ -14,7 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -31,10 +31,10 @@ func (r *Reconciler) lookAround(o observed) {
 	}
 	changed := o.Generation != o.Status.ObservedGeneration || o.isAsked()
 	for _, u := range o.GetUpstreams() {
-		if !u.IsElsewhere() {
+		if !u.IsRemote() {
 			continue
 		}
-		upstream := look.Upstream{Environment: client.ObjectKeyFromObject(o.Environment), Name: u.Environment}
+		upstream := fetch.Upstream{Environment: client.ObjectKeyFromObject(o.Environment), Name: u.Environment}
 		if _, looked := r.Reports.Last(upstream); changed || !looked && o.lacks(u) {
 			r.Reports.Once(upstream)
 		}
@@ -55,16 +55,16 @@ func (o observed) lacks(u environmentsv1.Upstream) bool {
 
 // reportsOf returns the reports that were verified last, of upstreams in other clusters:
 // their number is 0 for those of which this process has verified none.
-func reportsOf(g gather.Gatherer, e *environmentsv1.Environment) map[string]gather.Look {
-	var all map[string]gather.Look
+func reportsOf(g gather.Gatherer, e *environmentsv1.Environment) map[string]gather.Fetched {
+	var all map[string]gather.Fetched
 	for _, u := range e.GetUpstreams() {
-		if !u.IsElsewhere() {
+		if !u.IsRemote() {
 			continue
 		}
 		if all == nil {
-			all = map[string]gather.Look{}
+			all = map[string]gather.Fetched{}
 		}
-		all[u.Environment], _ = g.LookAt(e, u)
+		all[u.Environment], _ = g.LastReport(e, u)
 	}
 	return all
 }
@@ -75,7 +75,7 @@ func (r *Reconciler) readNothing(read *upstream.Environment) {
 		return
 	}
 	for i := range read.Upstreams {
-		if u := &read.Upstreams[i]; u.IsElsewhere() {
+		if u := &read.Upstreams[i]; u.IsRemote() {
 			u.Problem = &verdict.Problem{Reason: environmentsv1.UpstreamUnreadableReason, Message: reportsOff}
 		}
 	}
@@ -84,8 +84,8 @@ func (r *Reconciler) readNothing(read *upstream.Environment) {
 // publish hands over what the environment says, and returns what has become of it. A
 // report follows the record: it says nothing that is not stored.
 func (r *Reconciler) publish(ctx context.Context, o observed) (publish.Publication, error) {
-	stored := publish.Publication{Stored: o.Status.Report, Problem: o.standing()}
-	rival, err := r.rival(ctx, o)
+	stored := publish.Publication{Stored: o.Status.Report, Problem: o.previous()}
+	competing, err := r.competing(ctx, o)
 	switch {
 	case !hasReport(o.Environment):
 		r.publishNothing(o)
@@ -95,10 +95,10 @@ func (r *Reconciler) publish(ctx context.Context, o observed) (publish.Publicati
 		return stored, nil
 	case err != nil:
 		return stored, err
-	case rival != "":
+	case competing != "":
 		r.publishNothing(o)
 		stored.Problem = &verdict.Problem{Reason: environmentsv1.ReportTakenReason, Message: fmt.Sprintf(
-			"the report is not published: Environment %s of the same Rollout reports there: give one of them another spec.backend.project", rival)}
+			"the report is not published: Environment %s of the same Rollout reports there: give one of them another spec.backend.project", competing)}
 		return stored, nil
 	case o.Generation != o.Status.ObservedGeneration, !o.exists, !environment.Same(o.releases, o.Status.Releases):
 		return stored, nil
@@ -113,9 +113,9 @@ func (r *Reconciler) publish(ctx context.Context, o observed) (publish.Publicati
 	return publication, nil
 }
 
-// rival returns the name of another Environment that reports of the same Rollout to the
+// competing returns the name of another Environment that reports of the same Rollout to the
 // same place; empty if there is none. Of two, the first by name reports.
-func (r *Reconciler) rival(ctx context.Context, o observed) (string, error) {
+func (r *Reconciler) competing(ctx context.Context, o observed) (string, error) {
 	if !hasReport(o.Environment) {
 		return "", nil
 	}
@@ -149,9 +149,9 @@ func (r *Reconciler) forget(key client.ObjectKey) {
 	}
 }
 
-// standing returns why the last report could not be published, as it is recorded: that
+// previous returns why the last report could not be published, as it is recorded: that
 // stays true until another attempt has ended.
-func (o observed) standing() *verdict.Problem {
+func (o observed) previous() *verdict.Problem {
 	if report := o.Status.Report; report != nil && report.Reason != "" {
 		return &verdict.Problem{Reason: report.Reason, Message: report.Message}
 	}

@@ -33,7 +33,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/publish"
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -107,7 +107,7 @@ func (s *clusters) controller(t *testing.T) *Reconciler {
 	reader, err := registry.NewReader(s.WithWatch, s.WithWatch, loopback.Guard())
 	s.Expect(err).NotTo(HaveOccurred())
 	in := registry.NewReports(reader)
-	r.Reports = look.New(s.WithWatch, in.Pull, look.NewKeys(s.WithWatch, s.Key("trusted-keys")), look.NewPlace(s.WithWatch), logr.Discard())
+	r.Reports = fetch.New(s.WithWatch, in.Pull, fetch.NewKeys(s.WithWatch, s.Key("trusted-keys")), fetch.NewPlace(s.WithWatch), logr.Discard())
 	r.Publisher = publish.New(s.WithWatch, in.Push, in.Pull, registry.PlaceOf, publish.NewKey(s.WithWatch, s.Key("signing-key")),
 		publish.Identity{Cluster: stagingCluster, UID: publish.ClusterUID(s.WithWatch)}, logr.Discard())
 	ctx, stop := context.WithCancel(s.Ctx)
@@ -129,7 +129,7 @@ func (s *clusters) stagingEnvironment() *fixture.EnvironmentBuilder {
 }
 
 func (s *clusters) prodEnvironment() *fixture.EnvironmentBuilder {
-	return prod().InNamespace(s.Namespace).After("staging", fixture.Elsewhere(stagingCluster), func(u *environmentsv1.Upstream) {
+	return prod().InNamespace(s.Namespace).After("staging", fixture.Remote(stagingCluster), func(u *environmentsv1.Upstream) {
 		u.Namespace, u.Repository = s.Namespace, s.host+"/promotions/staging"
 	}).With(func(spec *environmentsv1.EnvironmentSpec) {
 		spec.Backend = environmentsv1.Backend{Type: environmentsv1.BackendOCI, Insecure: true}
@@ -266,7 +266,7 @@ func TestStatusHasRoomForSixteenLongReports(t *testing.T) {
 			})
 		}
 		s.publishes(name, releases)
-		prod.After(name, fixture.Elsewhere(stagingCluster), func(u *environmentsv1.Upstream) {
+		prod.After(name, fixture.Remote(stagingCluster), func(u *environmentsv1.Upstream) {
 			u.Namespace, u.Rollout, u.Repository = s.Namespace, name, s.host+"/promotions/staging"
 		})
 	}

@@ -72,13 +72,13 @@ func (o observed) upstreams() []environmentsv1.UpstreamStatus {
 		if u.Problem != nil {
 			s.Reason, s.Message = u.Problem.Reason, truncate.Message(u.Problem.Message)
 		}
-		last, elsewhere := o.reports[u.Environment]
+		last, remote := o.reports[u.Environment]
 		switch {
 		case last.Sequence > 0:
 			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), last.Sequence, u.Releases
 			s.Keys = environment.Highest(environment.RecordOf(o.Environment, u.Upstream).Keys, last.SignedBy, last.Sequence)
 			s.ObservedDigest = environment.Observed(last.Sequence, u.Releases)
-		case u.Problem == nil && !elsewhere:
+		case u.Problem == nil && !remote:
 			s.ObservedDigest = environment.Observed(0, u.Releases)
 		}
 		all = append(all, s)

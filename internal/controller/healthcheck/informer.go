@@ -74,7 +74,7 @@ func (w *kindWatches) handler(ctx context.Context, by string) cache.ResourceEven
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) { w.report(ctx, by, object) },
 		UpdateFunc: func(before, after any) {
-			if isNews(before, after) {
+			if isChange(before, after) {
 				w.report(ctx, by, after)
 			}
 		},
@@ -87,9 +87,9 @@ func (w *kindWatches) handler(ctx context.Context, by string) cache.ResourceEven
 	}
 }
 
-// isNews reports whether an update is a change. A watch repeats objects after an
+// isChange reports whether an update is a change. A watch repeats objects after an
 // interruption.
-func isNews(before, after any) bool {
+func isChange(before, after any) bool {
 	b, ok := before.(*metav1.PartialObjectMetadata)
 	a, okAfter := after.(*metav1.PartialObjectMetadata)
 	return !ok || !okAfter || a.ResourceVersion != b.ResourceVersion

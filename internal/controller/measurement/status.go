@@ -70,7 +70,7 @@ func (d decision) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.He
 	next := *check.Status.DeepCopy()
 	next.Status, next.ObservedGeneration = d.verdict.Status, check.Generation
 	next.Reason, next.Problem = d.reason(), truncate.Text(cmp.Or(d.problem, d.found), longestProblem)
-	if d.isNews(check) {
+	if d.isWorthAWrite(check) {
 		next.Message = &d.verdict.Message
 	}
 	if next.Status != check.Status.Status {
@@ -90,9 +90,9 @@ func (d decision) status(check *v1alpha1.HealthCheck, now time.Time) v1alpha1.He
 // asCount returns a number as the API has it.
 func asCount(n int) int32 { return int32(min(n, math.MaxInt32)) }
 
-// isNews reports whether the message of the verdict is worth a write: that nothing was
+// isWorthAWrite reports whether the message of the verdict is worth a write: that nothing was
 // measured yet is not, unless there is a reason, or was one.
-func (d decision) isNews(check *v1alpha1.HealthCheck) bool {
+func (d decision) isWorthAWrite(check *v1alpha1.HealthCheck) bool {
 	return !d.began.IsZero() || d.verdict.Status != check.Status.Status ||
 		d.problem != "" || check.Status.Problem != "" ||
 		d.next.Obstacle != "" || check.Status.Reason == v1alpha1.MeasuringOtherInstance

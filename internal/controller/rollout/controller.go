@@ -59,7 +59,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	"github.com/fluxrollouts/rollout-controller/internal/rolloutstatus"
 	"github.com/fluxrollouts/rollout-controller/internal/shard"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -94,7 +94,7 @@ type Reconciler struct {
 	Metadata *imageinfo.Store
 	// Reports reads what upstreams in other clusters say, in the background; nil leaves it
 	// out.
-	Reports *look.Store
+	Reports *fetch.Store
 	// Notifications takes Flux events; nil sends none.
 	Notifications Notifications
 	// Instance names this process in Flux events.
@@ -117,7 +117,7 @@ type Reconciler struct {
 	windows     gather.Windows
 	memory      memory
 	marks       markCounts
-	targetLooks targetLooks
+	targetLists targetLists
 	late        lateWatches
 	// wakeups reconcile Rollouts in time although their pass has failed: controller-runtime
 	// tries again only after the back-off of the error, which may end later than a bake.

@@ -20,7 +20,7 @@ func (r *Reconciler) decide(ctx context.Context, s *gather.Snapshot) (promotion.
 	case s.Unsettled && d.Action == promotion.Nothing:
 		return d, errUnsettled
 	}
-	elsewhere{r.Reports}.follow(s, d)
+	remote{r.Reports}.follow(s, d)
 	return d, nil
 }
 
@@ -85,7 +85,7 @@ var errUnsettled = postponed{"an Environment was created a moment ago, and its s
 
 // errUnconfirmed means that the last look at the report of an upstream is too old. The end
 // of the next one wakes the Rollout.
-var errUnconfirmed = postponed{"a release would be promoted, once the report of an upstream was looked at again", looksWithin}
+var errUnconfirmed = postponed{"a release would be promoted, once the report of an upstream was looked at again", recheckWithin}
 
 func (r *Reconciler) confirmUpstreams(ctx context.Context, s *gather.Snapshot) error {
 	g := r.gatherer()
@@ -96,7 +96,7 @@ func (r *Reconciler) confirmUpstreams(ctx context.Context, s *gather.Snapshot) e
 	if err == nil && !confirmed {
 		err = errUnconfirmed
 		if r.Reports != nil {
-			elsewhere{r.Reports}.ask(s, upstreamsElsewhere(s), s.Now)
+			remote{r.Reports}.ask(s, remoteUpstreams(s), s.Now)
 		}
 	}
 	return err

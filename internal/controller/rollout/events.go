@@ -213,10 +213,10 @@ func changedConditions(rollout *v1alpha1.Rollout, in promotion.Input, d promotio
 	for i := range rollout.Status.Conditions {
 		now := &rollout.Status.Conditions[i]
 		was := apimeta.FindStatusCondition(in.Rollout.Status.Conditions, now.Type)
-		if reportedElsewhere(now, d) {
+		if needsNoEvent(now, d) {
 			continue
 		}
-		if eventType, reported := newsOf(was, now, others); reported {
+		if eventType, reported := eventTypeOf(was, now, others); reported {
 			t := ofCondition(rollout, in, now)
 			t.eventType, t.holds = eventType, holdsIn(now, d)
 			all = append(all, t)
@@ -234,9 +234,9 @@ func holdsIn(c *metav1.Condition, d promotion.Decision) []verdict.Hold {
 	return rolloutstatus.GateHolds(considered[0])
 }
 
-// newsOf reports whether a condition is worth an event, and by which type of Kubernetes
+// eventTypeOf reports whether a condition is worth an event, and by which type of Kubernetes
 // event. A change of only the culprits is worth a Flux event.
-func newsOf(was, now *metav1.Condition, others func(reason string) bool) (eventType string, reported bool) {
+func eventTypeOf(was, now *metav1.Condition, others func(reason string) bool) (eventType string, reported bool) {
 	switch same := was != nil && was.Status == now.Status && eventReason(was) == eventReason(now); {
 	case same:
 		return "", others(now.Reason)
@@ -335,10 +335,10 @@ func severityOf(reason string) string {
 	return eventv1.EventSeverityInfo
 }
 
-// reportedElsewhere reports whether a condition needs no event: waiting is no alarm, a failed
+// needsNoEvent reports whether a condition has no event of its own: waiting is no alarm, a failed
 // bake has its own event with the HealthChecks, and a fact in two conditions is emitted
 // once.
-func reportedElsewhere(c *metav1.Condition, d promotion.Decision) bool {
+func needsNoEvent(c *metav1.Condition, d promotion.Decision) bool {
 	if c.Type == v1alpha1.RolledBackCondition {
 		return !noRollback[c.Reason] // a rollback has its own event, and so has one that is overdue
 	}

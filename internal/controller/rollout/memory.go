@@ -99,7 +99,7 @@ func (p perObject[T]) forgetBut(found []targets.Target) {
 func (r *Reconciler) forget(rollout types.NamespacedName) {
 	r.forgetInactive(rollout)
 	r.memory.of(rollout).forget()
-	r.targetLooks.forget(rollout.Namespace)
+	r.targetLists.forget(rollout.Namespace)
 }
 
 // forgetInactive drops what is remembered only of a Rollout that is reconciled. One that
@@ -107,6 +107,6 @@ func (r *Reconciler) forget(rollout types.NamespacedName) {
 func (r *Reconciler) forgetInactive(rollout types.NamespacedName) {
 	r.memory.of(rollout).forgetInactive()
 	images{r.Metadata}.forget(rollout)
-	elsewhere{r.Reports}.forget(rollout)
+	remote{r.Reports}.forget(rollout)
 	r.Metrics.Forget(rollout)
 }

@@ -164,15 +164,15 @@ func (c concerned) rolloutsOfQuarantine(ctx context.Context, o client.Object) []
 	}
 	var woken []reconcile.Request
 	for i := range list.Items {
-		if knows(&list.Items[i], spec) {
+		if lists(&list.Items[i], spec) {
 			woken = append(woken, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
 		}
 	}
 	return woken
 }
 
-// knows reports whether a release that the Rollout knows has the digest or one of the tags.
-func knows(rollout *v1alpha1.Rollout, spec *v1alpha1.ReleaseQuarantineSpec) bool {
+// lists reports whether a release that the Rollout knows has the digest or one of the tags.
+func lists(rollout *v1alpha1.Rollout, spec *v1alpha1.ReleaseQuarantineSpec) bool {
 	is := func(v v1alpha1.VersionInfo) bool {
 		return v.Digest != nil && *v.Digest == spec.Digest || slices.Contains(spec.Tags, v.Tag)
 	}

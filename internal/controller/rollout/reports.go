@@ -12,66 +12,66 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 )
 
-// elsewhere reads the reports of upstreams in other clusters. They are looked at as long
+// remote reads the reports of upstreams in other clusters. They are fetched as long
 // as a release waits for an upstream, once more before a release that needs their proof is
 // promoted, and once when a bake ends: what runs here may have been withdrawn there.
-type elsewhere struct{ store *look.Store }
+type remote struct{ store *fetch.Store }
 
-// looksWithin is longer than a look takes. A Rollout comes back after that time even if
-// the look that it waits for never began.
-const looksWithin = time.Minute
+// recheckWithin is longer than a fetch takes. A Rollout comes back after that time even if
+// the fetch that it waits for never began.
+const recheckWithin = time.Minute
 
 // follow says which reports a Rollout needs after a decision.
-func (x elsewhere) follow(s *gather.Snapshot, d promotion.Decision) {
+func (x remote) follow(s *gather.Snapshot, d promotion.Decision) {
 	if x.store == nil {
 		return
 	}
-	upstreams := upstreamsElsewhere(s)
+	upstreams := remoteUpstreams(s)
 	if waits(d) {
 		x.ask(s, upstreams, time.Time{})
 	} else {
 		x.forget(client.ObjectKeyFromObject(s.Rollout))
 	}
-	// The last look may have told when to look again for an earlier release.
-	if d.Action == promotion.FinishBake || waits(d) && isNews(s, d) {
+	// The last fetch may have told when to fetch again for an earlier release.
+	if d.Action == promotion.FinishBake || waits(d) && isNewCandidate(s, d) {
 		for _, u := range upstreams {
 			x.store.Once(u)
 		}
 	}
 }
 
-// isNews reports whether the newest candidate is not in the status yet.
-func isNews(s *gather.Snapshot, d promotion.Decision) bool {
+// isNewCandidate reports whether the newest candidate is not in the status yet.
+func isNewCandidate(s *gather.Snapshot, d promotion.Decision) bool {
 	newest := d.Candidates[0].Release.Tag
 	return !slices.ContainsFunc(s.Rollout.Status.ReleaseCandidates, func(c v1alpha1.ReleaseCandidate) bool { return c.Tag == newest })
 }
 
-// ask asks for looks: one at a time, or at the zero time as long as a release waits.
-func (x elsewhere) ask(s *gather.Snapshot, upstreams []look.Upstream, at time.Time) {
-	var wishes []look.Wish
+// ask asks for fetches: one at a time, or at the zero time as long as a release waits.
+func (x remote) ask(s *gather.Snapshot, upstreams []fetch.Upstream, at time.Time) {
+	var lookups []fetch.Lookup
 	for _, u := range upstreams {
-		wishes = append(wishes, look.Wish{Upstream: u, At: at})
+		lookups = append(lookups, fetch.Lookup{Upstream: u, At: at})
 	}
-	x.store.Ask(client.ObjectKeyFromObject(s.Rollout), wishes)
+	x.store.Ask(client.ObjectKeyFromObject(s.Rollout), lookups)
 }
 
 // forget drops what the Rollout needs.
-func (x elsewhere) forget(rollout types.NamespacedName) {
+func (x remote) forget(rollout types.NamespacedName) {
 	if x.store != nil {
 		x.store.Ask(rollout, nil)
 	}
 }
 
-// upstreamsElsewhere returns the upstreams in other clusters.
-func upstreamsElsewhere(s *gather.Snapshot) []look.Upstream {
-	var all []look.Upstream
+// remoteUpstreams returns the upstreams in other clusters.
+func remoteUpstreams(s *gather.Snapshot) []fetch.Upstream {
+	var all []fetch.Upstream
 	for _, e := range s.Upstreams.Environments {
 		for _, u := range e.Upstreams {
-			if u.IsElsewhere() {
-				all = append(all, look.Upstream{Environment: client.ObjectKeyFromObject(e.Environment), Name: u.Environment})
+			if u.IsRemote() {
+				all = append(all, fetch.Upstream{Environment: client.ObjectKeyFromObject(e.Environment), Name: u.Environment})
 			}
 		}
 	}

@@ -27,7 +27,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/environment"
 	"github.com/fluxrollouts/rollout-controller/internal/registry"
-	"github.com/fluxrollouts/rollout-controller/internal/registry/look"
+	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	signed "github.com/fluxrollouts/rollout-controller/internal/report"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/fixture/loopback"
@@ -63,7 +63,7 @@ func openReported(t *testing.T) *reported {
 	}))
 	t.Cleanup(server.Close)
 	s.host = strings.TrimPrefix(server.URL, "http://")
-	s.environments = openEnvironments(t, fixture.MakeEnvironment("prod").After("staging", fixture.Elsewhere("staging-eu"), func(u *environmentsv1.Upstream) {
+	s.environments = openEnvironments(t, fixture.MakeEnvironment("prod").After("staging", fixture.Remote("staging-eu"), func(u *environmentsv1.Upstream) {
 		u.Repository = s.host + "/promotions/staging"
 	}).With(func(spec *environmentsv1.EnvironmentSpec) {
 		spec.Backend = environmentsv1.Backend{Type: environmentsv1.BackendOCI, Insecure: true}
@@ -84,7 +84,7 @@ func openReported(t *testing.T) *reported {
 // look begins to read reports, with a memory of nothing.
 func (s *reported) look(t *testing.T) {
 	t.Helper()
-	s.reconciler.Reports = look.New(s.WithWatch, s.in.Pull, look.NewKeys(s.WithWatch, s.Key("trusted-keys")), look.NewPlace(s.WithWatch), logr.Discard())
+	s.reconciler.Reports = fetch.New(s.WithWatch, s.in.Pull, fetch.NewKeys(s.WithWatch, s.Key("trusted-keys")), fetch.NewPlace(s.WithWatch), logr.Discard())
 	store := s.reconciler.Reports
 	ctx, stop := context.WithCancel(s.Ctx)
 	ended := make(chan error, 1)
@@ -136,14 +136,14 @@ func (s *reported) recorded(releases []environmentsv1.Release) {
 // looked waits until the registry was asked.
 func (s *reported) looked() {
 	s.Eventually(s.requests.Load).WithPolling(10 * time.Millisecond).Should(BeNumerically(">", 0))
-	prod := look.Upstream{Environment: s.Key("prod"), Name: "staging"}
+	prod := fetch.Upstream{Environment: s.Key("prod"), Name: "staging"}
 	s.Eventually(func() bool { _, looked := s.reconciler.Reports.Last(prod); return looked }).WithPolling(10 * time.Millisecond).Should(BeTrue())
 }
 
-// waitsForALook checks that a pass promotes nothing and writes nothing.
-func (s *reported) waitsForALook() {
+// waitsForAFetch checks that a pass promotes nothing and writes nothing.
+func (s *reported) waitsForAFetch() {
 	s.Wire.Forget()
-	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: looksWithin}))
+	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: recheckWithin}))
 	s.Expect(s.Wire.Writes()).To(BeEmpty())
 	s.Expect(s.runs()).To(Equal("1.0.0"))
 }
@@ -168,7 +168,7 @@ func TestReleaseGoesOnceItsProofWasLookedAt(t *testing.T) {
 	s.publish(proven)
 	s.recorded(proven)
 	s.knows("1.1.0")
-	s.waitsForALook()
+	s.waitsForAFetch()
 	s.looked()
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"))
@@ -185,9 +185,9 @@ func TestHungRegistryHoldsNoPass(t *testing.T) {
 	answer := sync.OnceFunc(func() { close(until) })
 	t.Cleanup(answer)
 	s.hangs.Store(&until)
-	s.waitsForALook()
+	s.waitsForAFetch()
 	s.Eventually(s.requests.Load).Should(BeNumerically(">", 0))
-	s.waitsForALook()
+	s.waitsForAFetch()
 	answer()
 	s.looked()
 	s.rest("shop")
@@ -226,7 +226,7 @@ func TestProofThatNoLongerHoldsPromotesNothing(t *testing.T) {
 			s.recorded(proven())
 			test.now(s)
 			s.knows("1.1.0")
-			s.waitsForALook()
+			s.waitsForAFetch()
 			s.looked()
 			s.held(test.reason, test.message)
 		})
@@ -245,7 +245,7 @@ func TestLookThatWasTooLongAgoPromotesNothing(t *testing.T) {
 	// What is recorded says that it is proven, and the last look is from before that.
 	s.recorded(says(there("1.1.0").Succeeded().BakeEnd(fixture.Noon)))
 	s.Pass(time.Since(s.Clock.Now()) + 61*time.Second) // looks are measured by the real clock
-	s.waitsForALook()
+	s.waitsForAFetch()
 }
 
 func TestReportIsLookedAtForEachNewRelease(t *testing.T) {
@@ -273,7 +273,7 @@ func TestReportIsLookedAtWhenABakeEnds(t *testing.T) {
 	s.publish(proven)
 	s.recorded(proven)
 	s.knows("1.1.0")
-	s.waitsForALook()
+	s.waitsForAFetch()
 	s.looked()
 	s.rest("shop")
 	s.Expect(s.runs()).To(Equal("1.1.0"))

@@ -51,13 +51,13 @@ func isSameObject(a, b targets.Target) bool { return a.Object().GetUID() == b.Ob
 // namespace in the caches. One look serves all Rollouts there that had promoted their
 // releases before it.
 func (r *Reconciler) lookForTargets(ctx context.Context, rollout *v1alpha1.Rollout) error {
-	if current := rollout.Current(); current != nil && r.targetLooks.after(rollout.Namespace, current.PromotedTime()) {
+	if current := rollout.Current(); current != nil && r.targetLists.after(rollout.Namespace, current.PromotedTime()) {
 		return nil
 	}
-	if !r.targetLooks.one.TryLock() {
+	if !r.targetLists.one.TryLock() {
 		return postponed{"the targets of another first release are looked for", recheck.Overdue}
 	}
-	defer r.targetLooks.one.Unlock()
+	defer r.targetLists.one.Unlock()
 	began := r.Now()
 	unseen, err := r.gatherer().UnseenTarget(ctx, rollout.Namespace)
 	switch {
@@ -66,26 +66,26 @@ func (r *Reconciler) lookForTargets(ctx context.Context, rollout *v1alpha1.Rollo
 	case unseen != "":
 		return postponed{"the first release is proven for the targets in the caches, which do not show " + unseen + " yet", recheck.Overdue}
 	}
-	r.targetLooks.found(rollout.Namespace, began)
+	r.targetLists.found(rollout.Namespace, began)
 	return nil
 }
 
-// targetLooks remembers, by namespace, when the last look began that found all Flux objects in
+// targetLists remembers, by namespace, when the last look began that found all Flux objects in
 // the caches.
-type targetLooks struct {
+type targetLists struct {
 	one   sync.Mutex // is held during a look, because its pages may be large, and none may keep several workers
 	mu    sync.Mutex
 	began map[string]time.Time
 }
 
 // after reports whether that look began after a time, which has been cut to a second.
-func (l *targetLooks) after(namespace string, at time.Time) bool {
+func (l *targetLists) after(namespace string, at time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !l.began[namespace].Before(at.Add(time.Second))
 }
 
-func (l *targetLooks) found(namespace string, began time.Time) {
+func (l *targetLists) found(namespace string, began time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.began == nil {
@@ -95,7 +95,7 @@ func (l *targetLooks) found(namespace string, began time.Time) {
 }
 
 // forget forgets a namespace, which may be gone.
-func (l *targetLooks) forget(namespace string) {
+func (l *targetLists) forget(namespace string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.began, namespace)

@@ -156,7 +156,7 @@ func TestFirstReleaseIsNotProvenByALookThatItsPassBeganBefore(t *testing.T) {
 			},
 		})
 	})
-	s.reconciler.targetLooks.found(s.Namespace, s.Clock.Now())
+	s.reconciler.targetLists.found(s.Namespace, s.Clock.Now())
 	s.reconcile("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
 }
@@ -196,10 +196,10 @@ func TestOneLookForTargetsIsMadeAtATime(t *testing.T) {
 	s := open(t, consumed("shop", fixture.MakeRollout("shop"))...)
 	s.rest("shop")
 	s.fluxApplies()
-	s.reconciler.targetLooks.one.Lock()
+	s.reconciler.targetLists.one.Lock()
 	s.Expect(s.reconcile("shop").RequeueAfter).To(Equal(recheck.Overdue))
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeDeploying))
-	s.reconciler.targetLooks.one.Unlock()
+	s.reconciler.targetLists.one.Unlock()
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
 }

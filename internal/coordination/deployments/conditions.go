@@ -79,11 +79,11 @@ func (g *group) verdict(n *namespace) verdict {
 	if text := g.unwritten(); text != "" {
 		return broken(text)
 	}
-	return g.standing()
+	return g.working()
 }
 
-// standing returns the verdict of a coordination that works.
-func (g *group) standing() verdict {
+// working returns the verdict of a coordination that works.
+func (g *group) working() verdict {
 	switch {
 	case len(g.active) == 0 && !g.waits():
 		return g.idle()
@@ -178,7 +178,7 @@ func inPhase(p phase, members []*member) []*member {
 // awaited returns a text about the coordination that a member waits for.
 func (g *group) awaited() string {
 	if m := g.component.inTheWay(); m != nil {
-		return fmt.Sprintf("%s, where %s", m.groups[0].Name, m.standing())
+		return fmt.Sprintf("%s, where %s", m.groups[0].Name, m.described())
 	}
 	for _, m := range g.members {
 		if by := m.mistake(); m.pending() && by != nil {
@@ -253,9 +253,9 @@ func (m *member) describe() string {
 	}
 }
 
-// standing returns a text about an active member for coordinations that do not select
+// described returns a text about an active member for coordinations that do not select
 // it. It does not change while the member progresses, which saves writes.
-func (m *member) standing() string {
+func (m *member) described() string {
 	switch m.phase {
 	case failed:
 		return m.Key + " has failed to roll out"

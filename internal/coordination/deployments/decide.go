@@ -7,7 +7,7 @@ import "slices"
 // Decide returns what to do in the namespace now. The same input gives the same plan.
 func Decide(in Input) Plan {
 	n := survey(in)
-	if n.stands() {
+	if n.isStopped() {
 		return Plan{Journals: n.journals()}
 	}
 	n.resume()
@@ -32,8 +32,8 @@ type namespace struct {
 	strays []*member
 }
 
-// stands reports whether nothing may be done. Then the journals keep their content.
-func (n *namespace) stands() bool { return n.in.Other != "" || n.in.Unreadable != nil }
+// isStopped reports whether nothing may be done. Then the journals keep their content.
+func (n *namespace) isStopped() bool { return n.in.Other != "" || n.in.Unreadable != nil }
 
 // resume restores the turns from the journals, and advances all members to now.
 func (n *namespace) resume() {

@@ -18,7 +18,7 @@ func (n *namespace) journals() []Journal {
 func (n *namespace) journal(g *group) Journal {
 	status := g.Journal.DeepCopy()
 	status.ObservedGeneration = g.Generation
-	if !n.stands() {
+	if !n.isStopped() {
 		g.write(status)
 		g.warnIdle()
 	}

@@ -47,7 +47,7 @@ func (g *group) clearedNote(from *member) Note {
 	case !g.waits():
 		text += "no Deployment waits for the next"
 	case stop != nil:
-		text += "no Deployment gets the next: " + stop.standing()
+		text += "no Deployment gets the next: " + stop.described()
 	case len(g.component.active) >= g.component.limit():
 		text += fmt.Sprintf("no Deployment gets the next while %s", areActive(g.component.active))
 	default:

@@ -148,7 +148,7 @@ func (d *dependencies) environments(ctx context.Context, v program.View) {
 			d.environment(&found[n])
 			for _, u := range found[n].GetUpstreams() {
 				key := types.NamespacedName{Namespace: u.Namespace, Name: u.Rollout}
-				if !u.IsElsewhere() && !slices.Contains(rollouts, key) {
+				if !u.IsRemote() && !slices.Contains(rollouts, key) {
 					rollouts = append(rollouts, key)
 				}
 			}

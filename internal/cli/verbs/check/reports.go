@@ -61,7 +61,7 @@ func exchangingAmong(all []environmentsv1.Environment) exchanging {
 		if e.Spec.Backend.Project != "" {
 			found.writing = append(found.writing, e)
 		}
-		switch isReading := slices.ContainsFunc(e.GetUpstreams(), environmentsv1.Upstream.IsElsewhere); {
+		switch isReading := slices.ContainsFunc(e.GetUpstreams(), environmentsv1.Upstream.IsRemote); {
 		case isReading && e.Spec.Backend.Verify != nil:
 			found.verifying = append(found.verifying, e)
 		case isReading:
@@ -170,7 +170,7 @@ func (r *reportCheck) trusted(ctx context.Context, secret types.NamespacedName, 
 	keys, canBeUsed := r.known[secret]
 	for _, e := range readers {
 		for _, u := range e.GetUpstreams() {
-			if canBeUsed && u.IsElsewhere() {
+			if canBeUsed && u.IsRemote() {
 				r.signers(secret, keys.EntriesFor(u.Cluster), u, nameOf(e))
 			}
 		}

@@ -260,7 +260,7 @@ func (r *pipelineReader) admitsOthers() bool {
 func (r *pipelineReader) unread(read map[string]bool) string {
 	for i := range r.facts.Environments {
 		for _, u := range r.facts.Environments[i].GetUpstreams() {
-			if !u.IsElsewhere() && !read[u.Namespace] {
+			if !u.IsRemote() && !read[u.Namespace] {
 				return u.Namespace
 			}
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"fmt"
@@ -65,8 +65,8 @@ func TestOneNamespaceDoesNotTakeAllMemory(t *testing.T) {
 	all, _ := b.kept("loud")
 	b.Expect(all).To(BeNumerically("<", 6<<20))
 	for _, u := range loud {
-		result, looked := b.Last(u)
-		b.Expect(looked).To(BeTrue())
+		result, fetched := b.Last(u)
+		b.Expect(fetched).To(BeTrue())
 		b.Expect(result.Problem).To(BeNil())
 		b.Expect(result.Report.Releases).NotTo(BeEmpty())
 		b.Expect(result.Report.Releases[0].Tag).To(Equal("1.30.0"), "what runs there is always known")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"time"
@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// leastPause is the least time between two looks at an upstream. It is also how long
+	// leastPause is the least time between two fetches of an upstream. It is also how long
 	// after the end of a bake the report about it is expected.
 	leastPause = 5 * time.Second
-	// After a failure, it is looked again after these pauses.
+	// After a failure, it is fetched again after these pauses.
 	firstRetry = 5 * time.Second
 	lastRetry  = 10 * time.Minute
 	// patience is how long the regular pause stays the same while there is nothing new.
 	// Then it grows up to longestPause.
 	patience     = time.Hour
 	longestPause = 10 * time.Minute
-	// longestBake is how long the end of a bake is waited for without a look.
+	// longestBake is how long the end of a bake is waited for without a fetch.
 	longestBake = time.Hour
 )
 
-// pace is when it is looked while a candidate waits.
+// pace is when it is fetched while a candidate waits.
 type pace struct {
-	// next is when to look.
+	// next is when to fetch.
 	next time.Time
 	// since is when the wait began, or something new was read, or expected.
 	since time.Time
@@ -35,13 +35,13 @@ type pace struct {
 	read time.Time
 	// pause is the last regular pause.
 	pause time.Duration
-	// late counts the looks since the bake of the upstream should have ended.
+	// late counts the fetches since the bake of the upstream should have ended.
 	late int
-	// failures counts the looks since the last one that found what counts.
+	// failures counts the fetches since the last one that found what counts.
 	failures int
 }
 
-// outcome is what a look means for the next one.
+// outcome is what a fetch means for the next one.
 type outcome struct {
 	// interval is the longest pause that the Environment allows.
 	interval time.Duration
@@ -69,7 +69,7 @@ func doubled(times int, longest time.Duration) time.Duration {
 	return min(pause, longest)
 }
 
-// end sets when to look next, after a look that ended now.
+// end sets when to fetch next, after a fetch that ended now.
 func (p *pace) end(now time.Time, o outcome) {
 	if o.isNew {
 		p.since, p.read = now, now
@@ -95,7 +95,7 @@ func (p *pace) after(now time.Time, o outcome) time.Duration {
 }
 
 // expected returns the pause until a report that says how a bake has ended. When it ends
-// is known from the clock of another cluster, and only used to look at a good time.
+// is known from the clock of another cluster, and only used to fetch at a good time.
 func (p *pace) expected(now, until time.Time, interval time.Duration) time.Duration {
 	if until.After(now) {
 		p.late, p.since = 0, until // nothing new is expected before

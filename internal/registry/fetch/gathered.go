@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,14 +15,14 @@ func (s *Store) Gathered() gather.Reports { return gathered{s} }
 
 type gathered struct{ *Store }
 
-// Last returns what the last look found. A report that this process has verified for the
+// Last returns what the last fetch found. A report that this process has verified for the
 // same name in an earlier spec does not count.
-func (g gathered) Last(e *environmentsv1.Environment, u environmentsv1.Upstream) (gather.Look, bool) {
-	last, looked := g.Store.Last(Upstream{Environment: client.ObjectKeyFromObject(e), Name: u.Environment})
+func (g gathered) Last(e *environmentsv1.Environment, u environmentsv1.Upstream) (gather.Fetched, bool) {
+	last, fetched := g.Store.Last(Upstream{Environment: client.ObjectKeyFromObject(e), Name: u.Environment})
 	if last.Report.Sequence > 0 && last.Report.Source != SourceOf(e, u) {
-		last.Report, looked = report.Report{}, false
+		last.Report, fetched = report.Report{}, false
 	}
-	return gather.Look{
+	return gather.Fetched{
 		Releases: last.Report.Releases, Sequence: last.Report.Sequence, SignedBy: last.Report.SignedBy, At: last.At, Problem: last.Problem,
-	}, looked
+	}, fetched
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 )
 
 // TestOldestWishComesFirst: if the candidates of a whole namespace appear at once, the
-// looks are made in the order in which they were asked for.
+// fetches are made in the order in which they were asked for.
 func TestOldestWishComesFirst(t *testing.T) {
 	g := NewWithT(t)
 	var apps []application
@@ -30,10 +30,10 @@ func TestOldestWishComesFirst(t *testing.T) {
 		defer p.queue.Done(u)
 		p.serve(t.Context(), u)
 	}
-	var looks, wanted []string
+	var fetches, wanted []string
 	p.pull = func(_ context.Context, place registry.Place, _ string) (registry.Stored, error) {
-		looks = append(looks, place.Tag)
-		if len(looks) == 1 { // lasts longest: all other looks are made meanwhile
+		fetches = append(fetches, place.Tag)
+		if len(fetches) == 1 { // lasts longest: all other fetches are made meanwhile
 			for p.queue.Len() > 0 {
 				work()
 			}
@@ -41,9 +41,9 @@ func TestOldestWishComesFirst(t *testing.T) {
 		return registry.Stored{}, errAway
 	}
 	for _, a := range apps {
-		p.Ask(a.key, []Wish{{Upstream: Upstream{a.key, "staging"}}})
+		p.Ask(a.key, []Lookup{{Upstream: Upstream{a.key, "staging"}}})
 		wanted = append(wanted, a.key.Name)
 	}
 	work()
-	g.Expect(looks).To(Equal(wanted))
+	g.Expect(fetches).To(Equal(wanted))
 }

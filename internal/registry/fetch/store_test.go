@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"fmt"
@@ -64,9 +64,9 @@ func TestAtRestNothingIsRequested(t *testing.T) {
 	b.pass(time.Minute)
 	b.Ask(prod, none)
 	before := b.registry.Requests()
-	b.looks()
+	b.fetches()
 	b.pass(24 * time.Hour)
-	b.Expect(b.looks()).To(BeEmpty())
+	b.Expect(b.fetches()).To(BeEmpty())
 	b.Expect(b.registry.Requests()).To(Equal(before))
 	_, known := b.Last(staging)
 	b.Expect(known).To(BeFalse(), "the status of the Environment has what was read")
@@ -115,7 +115,7 @@ func TestReleaseCostsAtMostTenRequests(t *testing.T) {
 	b.Expect(b.calls()).To(Equal([]string{"Environment prod"}))
 	b.Ask(prod, none)
 	b.pass(3 * time.Minute)
-	b.Ask(prod, []Wish{{Upstream: staging, At: b.clock.Now().Add(30 * time.Minute)}})
+	b.Ask(prod, []Lookup{{Upstream: staging, At: b.clock.Now().Add(30 * time.Minute)}})
 	b.pass(time.Hour)
 	b.Expect(b.calls()).To(Equal([]string{"Rollout prod"}))
 	b.Expect(sum()).To(BeNumerically("<=", 10))
@@ -123,11 +123,11 @@ func TestReleaseCostsAtMostTenRequests(t *testing.T) {
 }
 
 // Nobody knows until when staging bakes. Whenever its news comes in the first hour, it is
-// known here at the next look, and a look takes at most five seconds longer than its interval.
+// known here at the next fetch, and a fetch takes at most five seconds longer than its interval.
 func TestNewsIsKnownAfterTheIntervalOfTheEnvironment(t *testing.T) {
 	for _, interval := range []time.Duration{10 * time.Second, time.Minute, 5 * time.Minute} {
 		for part := range 4 {
-			t.Run(fmt.Sprintf("%s, %d of 4 after a look", interval, part), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s, %d of 4 after a fetch", interval, part), func(t *testing.T) {
 				b := openBus(t)
 				b.change(func(e *environmentsv1.Environment) { e.Spec.RequeueInterval = &metav1.Duration{Duration: interval} })
 				b.publish(said(1, deploying("1.4.0")))
@@ -148,23 +148,23 @@ func TestLookAtATimeHappensOnce(t *testing.T) {
 	b.publish(said(1, proven("1.4.0")))
 	b.Once(staging)
 	b.pass(time.Minute)
-	b.looks()
+	b.fetches()
 	b.calls()
 	for range 5 {
 		b.Ask(prod, at(30*time.Minute)) // each pass of the reconciler says the same
 		b.pass(10 * time.Minute)
 	}
-	b.Expect(b.looks()).To(Equal([]time.Duration{30 * time.Minute}))
+	b.Expect(b.fetches()).To(Equal([]time.Duration{30 * time.Minute}))
 	b.Expect(b.calls()).To(Equal([]string{"Rollout prod"}))
 	b.Expect(b.last().At).To(Equal(fixture.Noon.Add(30 * time.Minute)))
 
 	b.Ask(prod, at(40*time.Minute))
 	b.pass(0)
-	b.Expect(b.looks()).To(Equal([]time.Duration{51 * time.Minute}), "it is past")
+	b.Expect(b.fetches()).To(Equal([]time.Duration{51 * time.Minute}), "it is past")
 	b.fails(func(registry.Place) error { return errAway })
 	b.Ask(prod, at(55*time.Minute))
 	b.pass(time.Hour)
-	b.Expect(b.looks()).To(Equal([]time.Duration{55 * time.Minute}), "one look, whatever was found")
+	b.Expect(b.fetches()).To(Equal([]time.Duration{55 * time.Minute}), "one fetch, whatever was found")
 	b.Expect(b.calls()).To(Equal([]string{"Environment prod", "Rollout prod", "Rollout prod"}))
 }
 
@@ -173,7 +173,7 @@ func TestLookForAnotherReasonCounts(t *testing.T) {
 	b.publish(said(1, deploying("1.4.0")))
 	b.Ask(prod, append(waits, at(2*time.Minute)...))
 	b.pass(10 * time.Minute)
-	b.Expect(b.looks()).To(HaveLen(11))
+	b.Expect(b.fetches()).To(HaveLen(11))
 	b.Expect(b.calls()).To(Equal([]string{"Environment prod", "Rollout prod"}))
 }
 
@@ -186,11 +186,11 @@ func TestReportThatNobodyAsksForIsForgotten(t *testing.T) {
 	b.pass(keepFor - time.Second)
 	_, known := b.Last(staging)
 	b.Expect(known).To(BeTrue())
-	b.looks()
+	b.fetches()
 	b.pass(time.Minute)
 	_, known = b.Last(staging)
 	b.Expect(known).To(BeFalse())
-	b.Expect(b.looks()).To(BeEmpty())
+	b.Expect(b.fetches()).To(BeEmpty())
 
 	b.Once(staging)
 	b.pass(0)
@@ -206,9 +206,9 @@ func TestVanishedWishRequestsNothing(t *testing.T) {
 	b.pass(0)
 	b.Ask(prod, none)
 	b.Ask(types.NamespacedName{Namespace: prod.Namespace, Name: "other"}, none)
-	b.looks()
+	b.fetches()
 	b.pass(2 * time.Hour)
-	b.Expect(b.looks()).To(BeEmpty())
+	b.Expect(b.fetches()).To(BeEmpty())
 	b.Expect(b.asked).To(BeEmpty())
 }
 
@@ -224,7 +224,7 @@ func TestNewWishIsServedAtOnce(t *testing.T) {
 	b.Ask(prod, waits)
 	b.Ask(prod, waits)
 	b.pass(0)
-	b.Expect(b.looks()).To(Equal([]time.Duration{0, 5 * time.Second, 32 * time.Second}), "but not within five seconds")
+	b.Expect(b.fetches()).To(Equal([]time.Duration{0, 5 * time.Second, 32 * time.Second}), "but not within five seconds")
 }
 
 func TestOnceIsRepeatedWhileThereIsAProblem(t *testing.T) {
@@ -238,20 +238,20 @@ func TestOnceIsRepeatedWhileThereIsAProblem(t *testing.T) {
 		}
 	}
 	var pauses []time.Duration
-	for i, looked := 1, b.looks(); i < len(looked); i++ {
-		pauses = append(pauses, looked[i]-looked[i-1])
+	for i, fetched := 1, b.fetches(); i < len(fetched); i++ {
+		pauses = append(pauses, fetched[i]-fetched[i-1])
 	}
 	b.Expect(pauses).To(Equal([]time.Duration{5 * time.Second, 10 * time.Second, 20 * time.Second, 40 * time.Second,
 		80 * time.Second, 160 * time.Second, 320 * time.Second, 10 * time.Minute}))
 	b.Expect(b.complaints()).To(HaveLen(1), "reported once")
-	b.Expect(b.calls()).To(HaveLen(9), "after each look")
+	b.Expect(b.calls()).To(HaveLen(9), "after each fetch")
 
 	b.publish(said(1, proven("1.4.0")))
 	b.pass(10 * time.Minute)
 	b.Expect(b.last().Problem).To(BeNil())
-	b.looks()
+	b.fetches()
 	b.pass(time.Hour)
-	b.Expect(b.looks()).To(BeEmpty())
+	b.Expect(b.fetches()).To(BeEmpty())
 }
 
 func TestUserDoesNotWaitForTheBackOff(t *testing.T) {
@@ -266,14 +266,14 @@ func TestUserDoesNotWaitForTheBackOff(t *testing.T) {
 			b := openBus(t)
 			b.Once(staging)
 			b.pass(400 * time.Second)
-			b.looks()
+			b.fetches()
 			b.change(change)
 			b.Once(staging)
 			b.pass(0)
-			b.Expect(b.looks()).To(HaveLen(1))
+			b.Expect(b.fetches()).To(HaveLen(1))
 			b.Once(staging)
 			b.pass(time.Second)
-			b.Expect(b.looks()).To(BeEmpty())
+			b.Expect(b.fetches()).To(BeEmpty())
 		})
 	}
 }
@@ -371,7 +371,7 @@ func TestEnvironmentIsForgotten(t *testing.T) {
 
 	other := Upstream{Environment: types.NamespacedName{Namespace: "prod", Name: "missing"}, Name: "staging"}
 	b.Once(other)
-	b.Ask(prod, []Wish{{Upstream: other}})
+	b.Ask(prod, []Lookup{{Upstream: other}})
 	b.pass(0)
 	b.isEmpty()
 }
@@ -395,12 +395,12 @@ func TestHungRegistryHoldsNoOtherNamespace(t *testing.T) {
 		}
 		return nil
 	})
-	var all []Wish
+	var all []Lookup
 	for i := range 20 {
 		e := b.prod().InNamespace("other").Obj()
 		e.Name = fmt.Sprint("prod-", i)
 		b.Expect(b.cluster.Create(t.Context(), e)).To(Succeed())
-		all = append(all, Wish{Upstream: Upstream{Environment: client.ObjectKeyFromObject(e), Name: "staging"}})
+		all = append(all, Lookup{Upstream: Upstream{Environment: client.ObjectKeyFromObject(e), Name: "staging"}})
 	}
 	b.Ask(types.NamespacedName{Namespace: "other", Name: "web"}, all)
 	b.run()
@@ -423,7 +423,7 @@ func TestOneNamespaceDoesNotTakeAllPlaces(t *testing.T) {
 	}
 	b.Once(of("loud", mostUpstreams))
 	loud := types.NamespacedName{Namespace: "loud", Name: "web"}
-	b.Ask(loud, []Wish{{Upstream: of("loud", mostUpstreams)}})
+	b.Ask(loud, []Lookup{{Upstream: of("loud", mostUpstreams)}})
 	b.Expect(b.upstreams).To(HaveLen(mostUpstreams))
 	for i := range mostUpstreamsOf + 1 {
 		b.Once(of("quiet", i))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"slices"
@@ -27,36 +27,36 @@ const (
 type upstream struct {
 	result Result
 	memory memory
-	// by are the wishes of Rollouts.
-	by   map[types.NamespacedName]wishes
+	// by are the lookups of Rollouts.
+	by   map[types.NamespacedName]lookups
 	once once
 	pace pace
-	// asked is set if something was asked for since the last look began.
+	// asked is set if something was asked for since the last fetch began.
 	asked bool
-	// running is set while a look is under way. seen is the version of the Environment that
-	// the last look has read, or reads; zero until it is known.
+	// running is set while a fetch is under way. seen is the version of the Environment that
+	// the last fetch has read, or reads; zero until it is known.
 	running bool
 	seen    version
-	// ended is when the last look ended. No other one begins before notBefore.
+	// ended is when the last fetch ended. No other one begins before notBefore.
 	ended, notBefore time.Time
 	// failing is set while the reason why it cannot be read is in the log.
 	failing bool
 }
 
-// wishes are the times at which a Rollout wants a look, and whether it had that. The zero
+// lookups are the times at which a Rollout wants a fetch, and whether it had that. The zero
 // time means that a candidate waits.
-type wishes map[time.Time]bool
+type lookups map[time.Time]bool
 
 // once is what the Environment asked for.
 type once struct {
 	asked bool
-	// open is set until a look begins.
+	// open is set until a fetch begins.
 	open bool
-	// at is when to look.
+	// at is when to fetch.
 	at time.Time
 }
 
-// version tells whether a user has changed an Environment, or asked for a look.
+// version tells whether a user has changed an Environment, or asked for a fetch.
 type version struct {
 	uid         types.UID
 	generation  int64
@@ -87,7 +87,7 @@ func (k *upstream) waits() bool {
 	return false
 }
 
-// due returns when the next look should be. It returns false if nobody needs one.
+// due returns when the next fetch should be. It returns false if nobody needs one.
 func (k *upstream) due() (time.Time, bool) {
 	var wanted []time.Time
 	if k.once.asked {
@@ -113,7 +113,7 @@ func (k *upstream) due() (time.Time, bool) {
 	return first, true
 }
 
-// next returns when there is something to do: to look, or to forget what nobody needs.
+// next returns when there is something to do: to fetch, or to forget what nobody needs.
 func (k *upstream) next() (time.Time, bool) {
 	if at, wanted := k.due(); wanted {
 		return at, true
@@ -121,23 +121,23 @@ func (k *upstream) next() (time.Time, bool) {
 	return k.ended.Add(keepFor), len(k.by) == 0 && !k.ended.IsZero()
 }
 
-// byUpstream returns the upstreams of the wishes in their order, and the times of each.
-func byUpstream(all []Wish) ([]Upstream, map[Upstream]wishes) {
+// byUpstream returns the upstreams of the lookups in their order, and the times of each.
+func byUpstream(all []Lookup) ([]Upstream, map[Upstream]lookups) {
 	var order []Upstream
-	wanted := map[Upstream]wishes{}
+	wanted := map[Upstream]lookups{}
 	for _, w := range all {
 		u := w.kept()
 		if wanted[u] == nil {
-			order, wanted[u] = append(order, u), wishes{}
+			order, wanted[u] = append(order, u), lookups{}
 		}
 		wanted[u][w.At.Round(0).UTC()] = false // the same time is the same key
 	}
 	return order, wanted
 }
 
-// join records the wishes of a Rollout for an upstream. It returns false if there are too
+// join records the lookups of a Rollout for an upstream. It returns false if there are too
 // many upstreams already.
-func (s *Store) join(u Upstream, rollout types.NamespacedName, wanted wishes) bool {
+func (s *Store) join(u Upstream, rollout types.NamespacedName, wanted lookups) bool {
 	k := s.open(u)
 	if k == nil {
 		s.rejected[caller{rollout, true}] = true
@@ -157,7 +157,7 @@ func (s *Store) join(u Upstream, rollout types.NamespacedName, wanted wishes) bo
 	return true
 }
 
-// leave drops the wishes of a Rollout for an upstream. What is known of it is kept for a
+// leave drops the lookups of a Rollout for an upstream. What is known of it is kept for a
 // while.
 func (s *Store) leave(u Upstream, rollout types.NamespacedName) {
 	if k := s.upstreams[u]; k != nil {
@@ -174,7 +174,7 @@ func (s *Store) open(u Upstream) *upstream {
 	if s.isFull(u.Environment.Namespace) {
 		return nil
 	}
-	k := &upstream{by: map[types.NamespacedName]wishes{}}
+	k := &upstream{by: map[types.NamespacedName]lookups{}}
 	s.upstreams[u] = k
 	s.ofEnvironment[u.Environment] = append(s.ofEnvironment[u.Environment], u.Name)
 	s.ofNamespace[u.Environment.Namespace]++

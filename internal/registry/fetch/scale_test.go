@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"container/heap"
@@ -147,30 +147,30 @@ func (p *production) pullCounted(_ context.Context, place registry.Place, known 
 	return stored, nil
 }
 
-// ask replaces the wishes of a Rollout and looks when they are due.
-func (p *production) ask(key types.NamespacedName, wishes ...Wish) {
-	p.Ask(key, wishes)
+// ask replaces the lookups of a Rollout and fetches when they are due.
+func (p *production) ask(key types.NamespacedName, lookups ...Lookup) {
+	p.Ask(key, lookups)
 	p.follow(key)
 }
 
 func (p *production) follow(key types.NamespacedName) {
 	k := p.upstreams[Upstream{key, "staging"}]
 	if at, wanted := k.due(); wanted {
-		p.events.add(at, key, p.looks)
+		p.events.add(at, key, p.fetches)
 	}
 }
 
-func (p *production) looks(key types.NamespacedName) {
+func (p *production) fetches(key types.NamespacedName) {
 	p.serve(context.Background(), Upstream{key, "staging"})
 	p.follow(key)
 }
 
 // sees is what a Rollout does when the new release appears.
 func (p *production) sees(key types.NamespacedName) {
-	p.ask(key, Wish{Upstream: Upstream{key, "staging"}})
+	p.ask(key, Lookup{Upstream: Upstream{key, "staging"}})
 }
 
-// decide promotes the release once staging has proven it. The own bake ends with a look.
+// decide promotes the release once staging has proven it. The own bake ends with a fetch.
 func (p *production) decide(key types.NamespacedName) {
 	result, _ := p.Last(Upstream{key, "staging"})
 	_, done := p.promoted[key]
@@ -178,7 +178,7 @@ func (p *production) decide(key types.NamespacedName) {
 		return
 	}
 	p.promoted[key] = p.clock.Since(p.apps[key].at[3])
-	p.ask(key, Wish{Upstream{key, "staging"}, p.clock.Now().Add(deploy + bake)})
+	p.ask(key, Lookup{Upstream{key, "staging"}, p.clock.Now().Add(deploy + bake)})
 }
 
 // run lets some hours pass.
@@ -216,7 +216,7 @@ func TestManyClustersAskOneRegistry(t *testing.T) {
 		for i := range apps {
 			key := apps[i].key
 			p.Once(Upstream{key, "staging"})
-			p.events.add(fixture.Noon, key, p.looks)
+			p.events.add(fixture.Noon, key, p.fetches)
 			scanned := time.Duration((i*7+c*13)%60) * time.Second
 			p.events.add(apps[i].release.Add(scanned), key, p.sees)
 		}

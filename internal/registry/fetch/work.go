@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"context"
@@ -12,10 +12,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// longestReason is how many characters of the reason for a failed look are logged.
+// longestReason is how many characters of the reason for a failed fetch are logged.
 const longestReason = 1024
 
-// Start looks until ctx ends. It returns when the last look has ended.
+// Start fetches until ctx ends. It returns when the last fetch has ended.
 func (s *Store) Start(ctx context.Context) error {
 	background.Serve(ctx, s.queue, s.serve)
 	return nil
@@ -28,14 +28,14 @@ func (s *Store) plan(u Upstream, k *upstream) {
 	}
 }
 
-// serve looks, if a look is due.
+// serve fetches, if a fetch is due.
 func (s *Store) serve(ctx context.Context, u Upstream) {
 	began := s.clock.Now()
 	k, before := s.begin(u, began)
 	if k == nil {
 		return
 	}
-	found := s.look(ctx, u, before)
+	found := s.fetch(ctx, u, before)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k.running = false
@@ -44,7 +44,7 @@ func (s *Store) serve(ctx context.Context, u Upstream) {
 	}
 }
 
-// begin returns an upstream and the report that is known of it. It returns nil if no look
+// begin returns an upstream and the report that is known of it. It returns nil if no fetch
 // is due.
 func (s *Store) begin(u Upstream, now time.Time) (*upstream, memory) {
 	s.mu.Lock()
@@ -57,7 +57,7 @@ func (s *Store) begin(u Upstream, now time.Time) (*upstream, memory) {
 	return k, k.memory
 }
 
-// isDue reports whether it is time to look. If that is later, it queues the upstream again.
+// isDue reports whether it is time to fetch. If that is later, it queues the upstream again.
 func (s *Store) isDue(u Upstream, k *upstream, now time.Time) bool {
 	if k == nil {
 		return false
@@ -74,7 +74,7 @@ func (s *Store) isDue(u Upstream, k *upstream, now time.Time) bool {
 	return wanted
 }
 
-// end records what a look has found.
+// end records what a fetch has found.
 func (s *Store) end(u Upstream, k *upstream, began time.Time, f finding) {
 	if f.gone {
 		if k.asked {
@@ -96,11 +96,11 @@ func (s *Store) end(u Upstream, k *upstream, began time.Time, f finding) {
 	if s.answerOnce(k, now) || changed {
 		s.wakeEnvironment(u.Environment)
 	}
-	s.answerWishes(k, began)
+	s.answerLookups(k, began)
 	s.plan(u, k)
 }
 
-// take stores what a look has found. It returns whether the result is another one, and
+// take stores what a fetch has found. It returns whether the result is another one, and
 // whether the report is.
 func (k *upstream) take(began time.Time, f finding) (changed, isNew bool) {
 	last := k.result
@@ -119,8 +119,8 @@ func (k *upstream) take(began time.Time, f finding) (changed, isNew bool) {
 
 func same(a, b *verdict.Problem) bool { return a == b || a != nil && b != nil && *a == *b }
 
-// answerOnce reports whether the Environment asked for the look that has ended. If there
-// is a problem, it is looked again.
+// answerOnce reports whether the Environment asked for the fetch that has ended. If there
+// is a problem, it is fetched again.
 func (s *Store) answerOnce(k *upstream, now time.Time) bool {
 	if !k.once.asked || k.once.open {
 		return false
@@ -130,8 +130,8 @@ func (s *Store) answerOnce(k *upstream, now time.Time) bool {
 	return true
 }
 
-// answerWishes wakes the Rollouts that wanted the look that has ended.
-func (s *Store) answerWishes(k *upstream, began time.Time) {
+// answerLookups wakes the Rollouts that wanted the fetch that has ended.
+func (s *Store) answerLookups(k *upstream, began time.Time) {
 	for rollout, w := range k.by {
 		answered := false
 		for at, had := range w {

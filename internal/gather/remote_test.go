@@ -22,9 +22,9 @@ import (
 )
 
 // looks are the last looks at upstreams, by their names.
-type looks map[string]gather.Look
+type looks map[string]gather.Fetched
 
-func (l looks) Last(_ *environmentsv1.Environment, u environmentsv1.Upstream) (gather.Look, bool) {
+func (l looks) Last(_ *environmentsv1.Environment, u environmentsv1.Upstream) (gather.Fetched, bool) {
 	look, ok := l[u.Environment]
 	return look, ok
 }
@@ -39,7 +39,7 @@ func succeeded(tags ...string) []environmentsv1.Release {
 
 // prodOf is the Environment of production, after staging in another cluster.
 func prodOf(known ...environmentsv1.UpstreamStatus) *environmentsv1.Environment {
-	e := fixture.MakeEnvironment("prod").After("staging", fixture.Elsewhere("staging-eu"), fixture.Soak(time.Hour)).Observed().Obj()
+	e := fixture.MakeEnvironment("prod").After("staging", fixture.Remote("staging-eu"), fixture.Soak(time.Hour)).Observed().Obj()
 	e.Spec.Backend.Type = environmentsv1.BackendOCI
 	e.Status.Upstreams = known
 	return e

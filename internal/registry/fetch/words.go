@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"errors"
@@ -17,7 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// A message is the same after each look that fails for the same reason, so that a status
+// A message is the same after each fetch that fails for the same reason, so that a status
 // with it is not written again.
 
 func problemFor(reason, format string, arguments ...any) *verdict.Problem {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"context"
@@ -28,7 +28,7 @@ import (
 // reason and message of an upstream, with <place> for where its report is.
 type complaint struct{ reason, message string }
 
-// TestProblemsOfAnUpstream: after each look, the message is the same.
+// TestProblemsOfAnUpstream: after each fetch, the message is the same.
 func TestProblemsOfAnUpstream(t *testing.T) {
 	const unreadable, untrusted = environmentsv1.UpstreamUnreadableReason, environmentsv1.UpstreamNotTrustedReason
 	changed := func(b *bus, change func(*dsse.Envelope)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"context"
@@ -77,7 +77,7 @@ type bus struct {
 
 	mu     sync.Mutex
 	refuse func(registry.Place) error // instead of the registry
-	times  []time.Duration            // of the looks, since noon
+	times  []time.Duration            // of the fetches, since noon
 	woken  []string
 	said   []string
 }
@@ -228,7 +228,7 @@ func (b *bus) there() registry.Place {
 	return registry.Place{Repository: b.registry.Host() + "/promotions/staging", Tag: "shop.web", Insecure: true, Namespace: fixture.Namespace}
 }
 
-// fails makes looks fail without a request; with nil, they are made again.
+// fails makes fetches fail without a request; with nil, they are made again.
 func (b *bus) fails(refuse func(registry.Place) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -269,7 +269,7 @@ func (b *bus) run() {
 	})
 }
 
-// later advances the clock, but not while a look is planned: for the queue, the time until
+// later advances the clock, but not while a fetch is planned: for the queue, the time until
 // then is a duration.
 func (b *bus) later(d time.Duration) {
 	b.Store.mu.Lock()
@@ -277,8 +277,8 @@ func (b *bus) later(d time.Duration) {
 	b.clock.Step(d)
 }
 
-// looks returns when it was looked since the last call.
-func (b *bus) looks() []time.Duration {
+// fetches returns when it was fetched since the last call.
+func (b *bus) fetches() []time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	times := b.times
@@ -286,7 +286,7 @@ func (b *bus) looks() []time.Duration {
 	return times
 }
 
-// count returns how often it was looked since the last call of looks.
+// count returns how often it was fetched since the last call of fetches.
 func (b *bus) count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -311,11 +311,11 @@ func (b *bus) complaints() []string {
 
 func (b *bus) last() Result {
 	result, ok := b.Last(staging)
-	b.Expect(ok).To(BeTrue(), "it was looked")
+	b.Expect(ok).To(BeTrue(), "it was fetched")
 	return result
 }
 
-// problem returns the problem, which must not change with another look.
+// problem returns the problem, which must not change with another fetch.
 func (b *bus) problem() string {
 	problem := b.last().Problem
 	b.Expect(problem).NotTo(BeNil())
@@ -323,10 +323,10 @@ func (b *bus) problem() string {
 }
 
 var (
-	waits = []Wish{{Upstream: staging}}
-	none  []Wish
+	waits = []Lookup{{Upstream: staging}}
+	none  []Lookup
 )
 
-func at(since time.Duration) []Wish {
-	return []Wish{{Upstream: staging, At: fixture.Noon.Add(since)}}
+func at(since time.Duration) []Lookup {
+	return []Lookup{{Upstream: staging, At: fixture.Noon.Add(since)}}
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"testing"
@@ -35,12 +35,12 @@ func TestPausesGrowWithoutNews(t *testing.T) {
 	b.publish(said(1, deploying("1.4.0")))
 	b.Ask(prod, waits)
 	b.pass(58 * time.Minute)
-	b.Expect(b.looks()).To(HaveLen(30))
+	b.Expect(b.fetches()).To(HaveLen(30))
 	b.pass(time.Hour)
-	b.Expect(b.looks()).To(Equal(durations("60m", "64m", "72m", "82m", "92m", "102m", "112m")))
+	b.Expect(b.fetches()).To(Equal(durations("60m", "64m", "72m", "82m", "92m", "102m", "112m")))
 	b.publish(said(2, deploying("1.5.0")))
 	b.pass(10 * time.Minute)
-	b.Expect(b.looks()).To(Equal(durations("122m", "124m", "126m", "128m")), "there is something new")
+	b.Expect(b.fetches()).To(Equal(durations("122m", "124m", "126m", "128m")), "there is something new")
 }
 
 func TestLongIntervalDoesNotShrink(t *testing.T) {
@@ -51,7 +51,7 @@ func TestLongIntervalDoesNotShrink(t *testing.T) {
 	b.publish(said(1, deploying("1.4.0")))
 	b.Ask(prod, waits)
 	b.pass(3 * time.Hour)
-	b.Expect(b.looks()).To(HaveLen(7))
+	b.Expect(b.fetches()).To(HaveLen(7))
 }
 
 func TestEndOfTheBakeIsWaitedFor(t *testing.T) {
@@ -69,7 +69,7 @@ func TestEndOfTheBakeIsWaitedFor(t *testing.T) {
 			b.publish(said(1, baking("1.4.0", fixture.Noon.Add(test.until))))
 			b.Ask(prod, waits)
 			b.pass(max(0, test.until) + 3*time.Minute + 30*time.Second)
-			b.Expect(b.looks()).To(Equal(test.want))
+			b.Expect(b.fetches()).To(Equal(test.want))
 		})
 	}
 }
@@ -79,11 +79,11 @@ func TestFailuresBackOff(t *testing.T) {
 	b.fails(func(registry.Place) error { return errAway })
 	b.Ask(prod, waits)
 	b.pass(40 * time.Minute)
-	b.Expect(b.looks()).To(Equal(durations("0s", "5s", "15s", "35s", "1m15s", "2m35s", "5m15s", "10m35s", "20m35s", "30m35s")))
+	b.Expect(b.fetches()).To(Equal(durations("0s", "5s", "15s", "35s", "1m15s", "2m35s", "5m15s", "10m35s", "20m35s", "30m35s")))
 	b.fails(nil)
 	b.publish(said(1, deploying("1.4.0")))
 	b.pass(4 * time.Minute)
-	b.Expect(b.looks()).To(Equal(durations("40m35s", "41m35s", "42m35s", "43m35s")))
+	b.Expect(b.fetches()).To(Equal(durations("40m35s", "41m35s", "42m35s", "43m35s")))
 }
 
 // TestReportThatIsMissingMayComeAtAnyTime: the registry works, so it is asked as often as
@@ -92,7 +92,7 @@ func TestReportThatIsMissingMayComeAtAnyTime(t *testing.T) {
 	b := openBus(t)
 	b.Ask(prod, waits)
 	b.pass(5 * time.Minute)
-	b.Expect(b.looks()).To(Equal(durations("0s", "5s", "15s", "35s", "1m15s", "2m15s", "3m15s", "4m15s")))
+	b.Expect(b.fetches()).To(Equal(durations("0s", "5s", "15s", "35s", "1m15s", "2m15s", "3m15s", "4m15s")))
 }
 
 func TestBusyRegistryIsNotAsked(t *testing.T) {
@@ -100,13 +100,13 @@ func TestBusyRegistryIsNotAsked(t *testing.T) {
 	b.fails(func(registry.Place) error { return &registry.Busy{Status: 429, After: 20 * time.Minute} })
 	b.Ask(prod, waits)
 	b.pass(time.Minute)
-	b.Expect(b.looks()).To(HaveLen(1))
+	b.Expect(b.fetches()).To(HaveLen(1))
 	b.fails(nil)
 	b.publish(said(1, deploying("1.4.0")))
 	b.change(func(*environmentsv1.Environment) {})
 	b.Once(staging)
 	b.Ask(prod, append(waits, at(2*time.Minute)...))
 	b.pass(19*time.Minute + 30*time.Second)
-	b.Expect(b.looks()).To(Equal(durations("20m")))
+	b.Expect(b.fetches()).To(Equal(durations("20m")))
 	b.Expect(b.calls()).To(Equal([]string{"Environment prod", "Environment prod", "Rollout prod"}))
 }

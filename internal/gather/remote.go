@@ -12,18 +12,18 @@ import (
 )
 
 // Reports knows the reports of upstreams in other clusters. It never waits: it answers
-// with what the last look at a registry found.
+// with what the last fetch found.
 type Reports interface {
-	// Last returns what the last look at the report of an upstream of an Environment found.
+	// Last returns what the last fetch of the report of an upstream of an Environment found.
 	// It is false if there was none since this process began.
-	Last(e *environmentsv1.Environment, u environmentsv1.Upstream) (Look, bool)
+	Last(e *environmentsv1.Environment, u environmentsv1.Upstream) (Fetched, bool)
 }
 
-// LongestLook is how long a look may take. The registry may use half of it.
-const LongestLook = 30 * time.Second
+// LongestFetch is how long a fetch may take. The registry may use half of it.
+const LongestFetch = 30 * time.Second
 
-// Look is what a look at the report of an upstream found.
-type Look struct {
+// Fetched is what a fetch of the report of an upstream found.
+type Fetched struct {
 	// Releases are what the newest verified report says.
 	Releases []environmentsv1.Release
 	// Sequence is the number of that report; 0 if none was verified.
@@ -32,37 +32,37 @@ type Look struct {
 	SignedBy []string
 	// At is when the registry last confirmed that it is the newest one.
 	At time.Time
-	// Problem says why the last look found nothing that counts; nil if it did.
+	// Problem says why the last fetch found nothing that counts; nil if it did.
 	Problem *verdict.Problem
 }
 
-// LookAt returns the last look at an upstream in another cluster, if there was one. What
+// LastReport returns the last fetch of the report of an upstream in another cluster, if there was one. What
 // was verified is cut to the size that the status of the Environment has for it.
-func (g Gatherer) LookAt(e *environmentsv1.Environment, u environmentsv1.Upstream) (Look, bool) {
+func (g Gatherer) LastReport(e *environmentsv1.Environment, u environmentsv1.Upstream) (Fetched, bool) {
 	if g.Reports == nil {
-		return Look{}, false
+		return Fetched{}, false
 	}
-	look, ok := g.Reports.Last(e, u)
-	look.Releases = environment.Kept(e, look.Releases)
-	return look, ok
+	last, ok := g.Reports.Last(e, u)
+	last.Releases = environment.Kept(e, last.Releases)
+	return last, ok
 }
 
-// elsewhere reads what an upstream in another cluster says: by the last look, or else as
+// remote reads what an upstream in another cluster says: by the last fetch, or else as
 // it was recorded. What was verified before stays while the registry cannot be read, but
 // nothing is promoted by that.
-func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upstream) upstream.Upstream {
+func (g Gatherer) remote(e *environmentsv1.Environment, u environmentsv1.Upstream) upstream.Upstream {
 	read := upstream.Upstream{Upstream: u}
 	known := environment.RecordOf(e, u)
-	look, looked := g.LookAt(e, u)
+	last, fetched := g.LastReport(e, u)
 	sequence := known.Sequence
 	read.Releases = known.Releases
-	if look.Sequence > 0 {
-		sequence, read.Releases = look.Sequence, look.Releases
+	if last.Sequence > 0 {
+		sequence, read.Releases = last.Sequence, last.Releases
 	}
 	read.Seen = seen(e, u, sequence, read.Releases)
 	switch {
-	case looked:
-		read.Problem = look.Problem
+	case fetched:
+		read.Problem = last.Problem
 	case known.Message != "":
 		read.Problem = &verdict.Problem{Reason: known.Reason, Message: known.Message}
 	case known.Sequence == 0:
@@ -71,20 +71,20 @@ func (g Gatherer) elsewhere(e *environmentsv1.Environment, u environmentsv1.Upst
 	return read
 }
 
-// confirmElsewhere replaces what an upstream in another cluster says with what the last
-// look found. It returns false if that look is older than the Environment allows, or if
+// confirmRemote replaces what an upstream in another cluster says with what the last
+// fetch found. It returns false if that is older than the Environment allows, or if
 // there was none: then another one is needed first.
-func (g Gatherer) confirmElsewhere(e *environmentsv1.Environment, u *upstream.Upstream, now time.Time) bool {
-	look, looked := g.LookAt(e, u.Upstream)
+func (g Gatherer) confirmRemote(e *environmentsv1.Environment, u *upstream.Upstream, now time.Time) bool {
+	last, fetched := g.LastReport(e, u.Upstream)
 	switch {
 	case u.Problem != nil:
 		return true
-	case !looked, look.Problem == nil && now.Sub(look.At) > max(e.GetRequeueInterval(), LongestLook): // it counts from its beginning
+	case !fetched, last.Problem == nil && now.Sub(last.At) > max(e.GetRequeueInterval(), LongestFetch): // it counts from its beginning
 		return false
 	}
-	u.Problem = look.Problem
-	if look.Sequence > 0 {
-		u.Releases, u.Seen = look.Releases, seen(e, u.Upstream, look.Sequence, look.Releases)
+	u.Problem = last.Problem
+	if last.Sequence > 0 {
+		u.Releases, u.Seen = last.Releases, seen(e, u.Upstream, last.Sequence, last.Releases)
 	}
 	return true
 }
@@ -94,6 +94,6 @@ func (g Gatherer) asEnvironment(e *environmentsv1.Environment, u environmentsv1.
 	shown := &environmentsv1.Environment{}
 	shown.Namespace, shown.Spec.Name, shown.Spec.Environment = u.Namespace, e.Spec.Name, u.Environment
 	shown.Spec.RolloutRef.Name = u.Rollout
-	shown.Status.Releases = g.elsewhere(e, u).Releases
+	shown.Status.Releases = g.remote(e, u).Releases
 	return shown
 }

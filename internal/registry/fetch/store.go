@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package look reads the reports of upstreams in other clusters from registries, and
+// Package fetch reads the reports of upstreams in other clusters from registries, and
 // verifies them. It does so independently of the reconcilers: none of them ever waits for
 // a registry.
 //
 // The reconciler of a Rollout calls [Store.Ask] with the upstreams that a candidate waits
-// for, and with the times at which it needs a fresh look. The reconciler of an Environment
+// for, and with the times at which it needs a fresh fetch. The reconciler of an Environment
 // calls [Store.Once] when its spec has changed or a user asks. Both read the results with
 // [Store.Last]. The Store requests nothing that nobody asks for.
 //
 // The files in reading order:
 //
 //	store.go  what callers see
-//	wishes.go who asks for which looks, and how many upstreams there may be
+//	lookups.go who asks for which fetches, and how many upstreams there may be
 //	work.go   the workers
-//	look.go   one look
+//	fetch.go  one fetch
 //	bytes.go  how much of a report is kept
-//	pace.go   when the next look is. Pure
-//	words.go  what users read of a look that failed
+//	pace.go   when the next fetch is. Pure
+//	words.go  what users read of a fetch that failed
 //	keys.go   the keys that reports are verified with
-package look
+package fetch
 
 import (
 	"context"
@@ -47,26 +47,26 @@ type Upstream struct {
 	Name string
 }
 
-// Result is what the looks at an upstream have found.
+// Result is what the fetches of an upstream have found.
 type Result struct {
 	// Report is the one that this process has verified last. It has the newest releases, up to
 	// what the status of the Environment has room for, or less if memory is short. Its Sequence is 0 if there was
 	// none. All callers share it. Do not modify it.
 	Report report.Report
-	// At is a time at which the registry had exactly this report: when the last look that
+	// At is a time at which the registry had exactly this report: when the last fetch that
 	// found it began. It is zero if there was none.
 	At time.Time
-	// Problem is why the last look found nothing that counts; nil if it did. The Report is
+	// Problem is why the last fetch found nothing that counts; nil if it did. The Report is
 	// then an older one, or it must not be used.
 	Problem *verdict.Problem
 }
 
-// Wish is a look that a Rollout needs.
-type Wish struct {
+// Lookup is a fetch that a Rollout needs.
+type Lookup struct {
 	Upstream
-	// At is when to look, or soon after, but never before. A time that has passed means at
-	// once. It is looked once. If At is zero, a candidate waits for the upstream: it is
-	// looked at once, and then again and again.
+	// At is when to fetch, or soon after, but never before. A time that has passed means at
+	// once. It is fetched once. If At is zero, a candidate waits for the upstream: it is
+	// fetched once, and then again and again.
 	At time.Time
 }
 
@@ -145,8 +145,8 @@ func newStore(environments client.Reader, pull Pull, keys Keys, place Place, log
 	return s
 }
 
-// Last returns what the looks at an upstream have found so far. It returns false if none
-// has ended yet. While a look is due that Once has asked for, the result has no time: the
+// Last returns what the fetches of an upstream have found so far. It returns false if none
+// has ended yet. While a fetch is due that Once has asked for, the result has no time: the
 // spec of the Environment, and with it the trusted keys, may have changed since.
 func (s *Store) Last(u Upstream) (Result, bool) {
 	s.mu.Lock()
@@ -162,12 +162,12 @@ func (s *Store) Last(u Upstream) (Result, bool) {
 	return last, true
 }
 
-// Ask replaces the wishes of a Rollout. Those that it had before are not new: what was
-// looked at for them is not looked at again.
-func (s *Store) Ask(rollout types.NamespacedName, wishes []Wish) {
+// Ask replaces the lookups of a Rollout. Those that it had before are not new: what was
+// fetched for them is not fetched again.
+func (s *Store) Ask(rollout types.NamespacedName, lookups []Lookup) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	order, wanted := byUpstream(wishes)
+	order, wanted := byUpstream(lookups)
 	delete(s.rejected, caller{rollout, true})
 	for _, u := range s.asked[rollout] {
 		if wanted[u] == nil {
@@ -183,7 +183,7 @@ func (s *Store) Ask(rollout types.NamespacedName, wishes []Wish) {
 	s.admit()
 }
 
-// Once asks for a look at once, and for further ones as long as there is a problem. A look
+// Once asks for a fetch at once, and for further ones as long as there is a problem. A fetch
 // that is under way, or that will be repeated because of a problem, is enough, unless the
 // Environment has changed or a user has asked since.
 func (s *Store) Once(u Upstream) {
@@ -208,7 +208,7 @@ func (s *Store) Once(u Upstream) {
 	s.plan(u, k)
 }
 
-// Forget drops what is known of the upstreams of an Environment, and all wishes for them.
+// Forget drops what is known of the upstreams of an Environment, and all lookups for them.
 func (s *Store) Forget(environment types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,10 +218,10 @@ func (s *Store) Forget(environment types.NamespacedName) {
 }
 
 // Environments returns a source that wakes an Environment when the report or the problem
-// of one of its upstreams has changed, and after each look that Once asked for.
+// of one of its upstreams has changed, and after each fetch that Once asked for.
 func (s *Store) Environments() source.Source { return s.ofEnvironments.Source() }
 
-// Rollouts returns a source that wakes a Rollout after each look that it asked for with a
+// Rollouts returns a source that wakes a Rollout after each fetch that it asked for with a
 // time, whatever was found.
 func (s *Store) Rollouts() source.Source { return s.ofRollouts.Source() }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package look
+package fetch
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/report"
 )
 
-// requestedAt is the annotation by which users ask for a look.
+// requestedAt is the annotation by which users ask for a fetch.
 const requestedAt = meta.ReconcileRequestAnnotation
 
 // SourceOf returns what the report of an upstream must be about. The report of a [Result]
@@ -41,7 +41,7 @@ type memory struct {
 	limit, bytes int
 	// keys is the fingerprint of the keys that it was verified with.
 	keys string
-	// at is when the last look that found it began.
+	// at is when the last fetch that found it began.
 	at time.Time
 }
 
@@ -87,7 +87,7 @@ func (m memory) known(keys string, want report.Expected, limit int) string {
 	return m.digest
 }
 
-// finding is what a look has found.
+// finding is what a fetch has found.
 type finding struct {
 	// gone means that the Environment no longer has such an upstream.
 	gone bool
@@ -115,8 +115,8 @@ func (f finding) outcome(isNew bool) outcome {
 	return o
 }
 
-// look reads the report of an upstream once.
-func (s *Store) look(ctx context.Context, u Upstream, before memory) finding {
+// fetch reads the report of an upstream once.
+func (s *Store) fetch(ctx context.Context, u Upstream, before memory) finding {
 	e := &environmentsv1.Environment{}
 	err := s.environments.Get(ctx, u.Environment, e, client.UnsafeDisableDeepCopy)
 	spec := named(e, u.Name)
@@ -127,9 +127,9 @@ func (s *Store) look(ctx context.Context, u Upstream, before memory) finding {
 		return finding{gone: true}
 	}
 	s.observe(u, e)
-	ctx, cancel := context.WithTimeout(ctx, gather.LongestLook)
+	ctx, cancel := context.WithTimeout(ctx, gather.LongestFetch)
 	defer cancel()
-	f := s.lookAt(ctx, e, *spec, before, s.limitFor(u, e))
+	f := s.fetchFrom(ctx, e, *spec, before, s.limitFor(u, e))
 	f.interval, f.source = e.GetRequeueInterval(), SourceOf(e, *spec)
 	return f
 }
@@ -141,19 +141,19 @@ func named(e *environmentsv1.Environment, name string) *environmentsv1.Upstream 
 		return nil
 	}
 	all := e.GetUpstreams()
-	i := slices.IndexFunc(all, func(u environmentsv1.Upstream) bool { return u.Environment == name && u.IsElsewhere() })
+	i := slices.IndexFunc(all, func(u environmentsv1.Upstream) bool { return u.Environment == name && u.IsRemote() })
 	if i < 0 {
 		return nil
 	}
 	return &all[i]
 }
 
-// observe records which Environment a look is about. It drops the upstreams that the
+// observe records which Environment a fetch is about. It drops the upstreams that the
 // Environment no longer has.
 func (s *Store) observe(u Upstream, e *environmentsv1.Environment) {
 	var names []string
 	for _, other := range e.GetUpstreams() {
-		if other.IsElsewhere() {
+		if other.IsRemote() {
 			names = append(names, other.Environment)
 		}
 	}
@@ -166,8 +166,8 @@ func (s *Store) observe(u Upstream, e *environmentsv1.Environment) {
 	s.admit()
 }
 
-// lookAt asks the registry. It keeps of the report what fits the limit.
-func (s *Store) lookAt(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream, before memory, limit int) finding {
+// fetchFrom asks the registry. It keeps of the report what fits the limit.
+func (s *Store) fetchFrom(ctx context.Context, e *environmentsv1.Environment, u environmentsv1.Upstream, before memory, limit int) finding {
 	keys, none, err := s.keys(ctx, e)
 	switch {
 	case err != nil:
