@@ -93,7 +93,7 @@ var unseen = map[string][]string{
 	"it never happens: every list of Kubernetes has objects": {"fill a list: … has no objects"},
 	"the log says it, and the same is tried again": {
 		"too many kinds were asked for that the API server does not serve",
-		"a release would be promoted, once the report of an upstream was looked at again",
+		"a release would be promoted, once the report of an upstream was fetched again",
 		"the first release is proven for the targets in the caches, which do not show … yet",
 		"the caches show other targets than when the pass began",
 		"the targets of another first release are looked for",

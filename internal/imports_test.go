@@ -45,7 +45,7 @@ var further = map[string][]string{
 	"internal/cli/request":      nil,
 	"internal/cli/simulation":   nil,
 	"internal/flux/inventory":   {"k8s.io/api"},
-	"internal/health/condition": {"context", "github.com/google/cel-go"},         // an expression is interrupted
+	"internal/health/condition": {"context", "github.com/google/cel-go"}, // an expression is interrupted
 	"internal/health/variables": {"net/url"},
 	"internal/installation":     {"k8s.io/api", "github.com/fluxcd/pkg/runtime"}, // the name of a Lease
 	"internal/report":           {"context", "github.com/secure-systems-lab/go-securesystemslib/dsse"},

@@ -88,7 +88,7 @@ func (w wiring) registerAbandoned(ctx context.Context) error {
 // mayUnpause reports whether this account may unpause Deployments, and is not about to lose
 // that right: without its role, the coordinator was removed, and the cleanup unpauses them.
 func (w wiring) mayUnpause(ctx context.Context, c client.Reader) (bool, error) {
-	missing, err := w.cluster.lacksAny(ctx, []right{{"list", "apps", "deployments", "", ""}, {"patch", "apps", "deployments", "", ""}}, w.onlyWatched())
+	missing, err := w.cluster.lacksAny(ctx, rightsOn("apps", "deployments", "list", "patch"), w.onlyWatched())
 	if err != nil || missing.verb != "" {
 		return false, err
 	}

@@ -91,39 +91,27 @@ func kindsOf(controller string) []kind {
 func rightsOf(controller string) []right {
 	switch controller {
 	case environmentController:
-		group := environmentsv1.GroupVersion.Group
-		return []right{
-			{"list", group, environments, "", ""},
-			{"watch", group, environments, "", ""},
-			{"patch", group, environments, "status", ""},
-		}
+		return rightsOn(environmentsv1.GroupVersion.Group, environments, "list", "watch", "patch/status")
 	case quarantineController:
-		return []right{
-			{"list", quarantineGroup, quarantines, "", ""},
-			{"watch", quarantineGroup, quarantines, "", ""},
-			{"patch", quarantineGroup, quarantines, "status", ""},
-			{"delete", quarantineGroup, quarantines, "", ""},
-			{"list", quarantineGroup, clusterQuarantines, "", ""},
-			{"watch", quarantineGroup, clusterQuarantines, "", ""},
-			{"patch", quarantineGroup, clusterQuarantines, "status", ""},
-		}
+		return append(rightsOn(quarantineGroup, quarantines, "list", "watch", "patch/status", "delete"),
+			rightsOn(quarantineGroup, clusterQuarantines, "list", "watch", "patch/status")...)
 	case coordinationController:
-		group := coordinationv1.GroupVersion.Group
-		return []right{
-			{"list", group, "deploymentcoordinations", "", ""},
-			{"watch", group, "deploymentcoordinations", "", ""},
-			{"patch", group, "deploymentcoordinations", "status", ""},
-			{"patch", "apps", "deployments", "", ""},
-		}
+		return append(rightsOn(coordinationv1.GroupVersion.Group, "deploymentcoordinations", "list", "watch", "patch/status"),
+			rightsOn("apps", "deployments", "patch")...)
 	case statefulSetController:
-		return []right{
-			{"list", "apps", "statefulsets", "", ""},
-			{"watch", "apps", "statefulsets", "", ""},
-			{"list", "", "pods", "", ""},
-			{"delete", "", "pods", "", ""},
-		}
+		return append(rightsOn("apps", "statefulsets", "list", "watch"), rightsOn("", "pods", "list", "delete")...)
 	}
 	return nil
+}
+
+// rightsOn returns the rights for verbs on a resource; "patch/status" is one on a subresource.
+func rightsOn(group, resource string, verbs ...string) []right {
+	var all []right
+	for _, verb := range verbs {
+		verb, subresource, _ := strings.Cut(verb, "/")
+		all = append(all, right{verb, group, resource, subresource, ""})
+	}
+	return all
 }
 
 // cluster checks which kinds the API server serves, and which rights this program has.

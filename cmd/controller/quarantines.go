@@ -80,11 +80,7 @@ func (c cluster) planQuarantines(ctx context.Context, namespace string) (plan qu
 			return leaveQuarantines, missing, err
 		}
 	}
-	missing, err = c.lacksAny(ctx, []right{
-		{"get", quarantineGroup, quarantines, "", ""},
-		{"create", quarantineGroup, quarantines, "", ""},
-		{"patch", quarantineGroup, quarantines, "status", ""},
-	}, namespace)
+	missing, err = c.lacksAny(ctx, rightsOn(quarantineGroup, quarantines, "get", "create", "patch/status"), namespace)
 	if missing.verb != "" || err != nil {
 		return obeyQuarantines, missing, err
 	}

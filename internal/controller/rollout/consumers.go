@@ -41,9 +41,23 @@ func (c concerned) rolloutsOfSourceElsewhere(ctx context.Context, o client.Objec
 	if !ok || c.noCrossNamespaceRefs {
 		return nil
 	}
-	source := &sourcev1.OCIRepository{}
-	if err := c.reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository that is consumed from another namespace")
+	return c.rolloutOfRepository(ctx, key)
+}
+
+// rolloutsOfConsumer maps a Kustomization or HelmRelease to the Rollouts that it names, and to
+// the Rollout of the OCIRepository of its namespace that it consumes.
+func (c concerned) rolloutsOfConsumer(ctx context.Context, o client.Object) []reconcile.Request {
+	requests := named(o, targets.RolloutsOf(o)...)
+	if key, ok := targets.ConsumedBy(o); ok && key.Namespace == o.GetNamespace() {
+		requests = append(requests, c.rolloutOfRepository(ctx, key)...)
 	}
-	return named(source, targets.RolloutOf(source))
+	return requests
+}
+
+func (c concerned) rolloutOfRepository(ctx context.Context, key client.ObjectKey) []reconcile.Request {
+	repository := &sourcev1.OCIRepository{}
+	if err := c.reader.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get the OCIRepository that an object consumes")
+	}
+	return named(repository, targets.RolloutOf(repository))
 }

@@ -83,9 +83,9 @@ var errTargetChecks = postponed{because: "a HealthCheck of a target was created 
 // errUnsettled means that it is not known yet what holds releases.
 var errUnsettled = postponed{"an Environment was created a moment ago, and its status is on its way", gather.SettlesWithin}
 
-// errUnconfirmed means that the last look at the report of an upstream is too old. The end
+// errUnconfirmed means that the last fetch of the report of an upstream is too old. The end
 // of the next one wakes the Rollout.
-var errUnconfirmed = postponed{"a release would be promoted, once the report of an upstream was looked at again", recheckWithin}
+var errUnconfirmed = postponed{"a release would be promoted, once the report of an upstream was fetched again", recheckWithin}
 
 func (r *Reconciler) confirmUpstreams(ctx context.Context, s *gather.Snapshot) error {
 	g := r.gatherer()

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -32,7 +31,7 @@ func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 	}
 	r.late.helmReleases.Store(true)
 	c := r.concerned()
-	err := r.late.watch(&helmv2.HelmRelease{}, c.rolloutsOfHelmRelease, contentChanged())
+	err := r.late.watch(&helmv2.HelmRelease{}, c.rolloutsOfConsumer, contentChanged())
 	if err == nil {
 		err = r.late.watch(&helmv2.HelmRelease{}, c.rolloutsOfSourceElsewhere, consumptionChanged())
 	}
@@ -40,21 +39,6 @@ func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 		return fmt.Errorf("watch HelmReleases: %w", err)
 	}
 	return nil
-}
-
-// rolloutsOfHelmRelease maps a HelmRelease to the Rollouts that it names, and to the
-// Rollout of the OCIRepository that provides its chart.
-func (c concerned) rolloutsOfHelmRelease(ctx context.Context, o client.Object) []reconcile.Request {
-	requests := named(o, targets.RolloutsOf(o)...)
-	key, ok := targets.ChartOf(o.(*helmv2.HelmRelease))
-	if !ok || key.Namespace != o.GetNamespace() {
-		return requests
-	}
-	repository := &sourcev1.OCIRepository{}
-	if err := c.reader.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a HelmRelease")
-	}
-	return append(requests, named(o, targets.RolloutOf(repository))...)
 }
 
 // rolloutsOfCharts maps an OCIRepository to the Rollouts that write values of the

@@ -171,7 +171,7 @@ func TestHelmReleaseLeadsToTheRolloutOfItsNamespaceOnly(t *testing.T) {
 		"none":             {fixture.MakeHelmRelease("none").InNamespace(s.Namespace), nil},
 		"of no repository": {fixture.MakeHelmRelease("shop").InNamespace(s.Namespace).FromChart("shop"), nil},
 	} {
-		s.Expect(s.reconciler.concerned().rolloutsOfHelmRelease(s.Ctx, tt.release.Obj())).To(Equal(tt.want), name)
+		s.Expect(s.reconciler.concerned().rolloutsOfConsumer(s.Ctx, tt.release.Obj())).To(Equal(tt.want), name)
 	}
 	found, err := s.reconciler.gatherer().Targets(s.Ctx, s.Key("shop"))
 	s.Expect(err).NotTo(HaveOccurred())

@@ -90,8 +90,8 @@ func (s *testEnv) efforts(looked *int) map[string]effort {
 		{&imagev1.ImagePolicy{}, r.concerned().rolloutsOfPolicy},
 		{&imagev1.ImageRepository{}, r.concerned().rolloutsOfRepository},
 		{&sourcev1.OCIRepository{}, r.concerned().rolloutsOfSource},
-		{&kustomizev1.Kustomization{}, r.concerned().rolloutsOfKustomization},
-		{&helmv2.HelmRelease{}, r.concerned().rolloutsOfHelmRelease},
+		{&kustomizev1.Kustomization{}, r.concerned().rolloutsOfConsumer},
+		{&helmv2.HelmRelease{}, r.concerned().rolloutsOfConsumer},
 		{&v1alpha1.RolloutGate{}, rolloutOfGate},
 		{&v1alpha1.HealthCheck{}, r.concerned().rolloutsOfCheck},
 	} {

@@ -68,7 +68,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		Watches(&imagev1.ImagePolicy{}, on(c.rolloutsOfPolicy), builder.WithPredicates(contentChanged())).
 		Watches(&imagev1.ImageRepository{}, on(c.rolloutsOfRepository), builder.WithPredicates(scanChanged())).
 		Watches(&sourcev1.OCIRepository{}, on(c.rolloutsOfSource), builder.WithPredicates(contentChanged())).
-		Watches(&kustomizev1.Kustomization{}, on(c.rolloutsOfKustomization), builder.WithPredicates(contentChanged())).
+		Watches(&kustomizev1.Kustomization{}, on(c.rolloutsOfConsumer), builder.WithPredicates(contentChanged())).
 		Watches(&kustomizev1.Kustomization{}, on(c.rolloutsOfSourceElsewhere), builder.WithPredicates(consumptionChanged())).
 		Watches(&v1alpha1.RolloutGate{}, on(rolloutOfGate)).
 		Watches(&v1alpha1.HealthCheck{}, on(c.rolloutsOfCheck), builder.WithPredicates(r.marks.forgetGone())).
@@ -200,21 +200,6 @@ func (c concerned) rolloutsOfConsumers(ctx context.Context, options ...client.Li
 		requests = append(requests, named(&consumers.Items[i], targets.RolloutsOf(&consumers.Items[i])...)...)
 	}
 	return requests
-}
-
-// rolloutsOfKustomization maps a Kustomization to the Rollouts that it names, and to the
-// Rollout of the OCIRepository that it consumes.
-func (c concerned) rolloutsOfKustomization(ctx context.Context, o client.Object) []reconcile.Request {
-	requests := named(o, targets.RolloutsOf(o)...)
-	key, ok := targets.SourceOf(o.(*kustomizev1.Kustomization))
-	if !ok || key.Namespace != o.GetNamespace() {
-		return requests
-	}
-	source := &sourcev1.OCIRepository{}
-	if err := c.reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "get OCIRepository of a Kustomization")
-	}
-	return append(requests, named(o, targets.RolloutOf(source))...)
 }
 
 func rolloutOfGate(_ context.Context, gate client.Object) []reconcile.Request {

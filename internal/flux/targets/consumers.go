@@ -57,17 +57,22 @@ func elsewhere(ctx context.Context, reader client.Reader, repository client.Obje
 	return namesOf(slices.DeleteFunc(found, func(t Target) bool { return t.isDeleting() || t.ForeignSource() != repository.String() })), nil
 }
 
+// ConsumedBy returns the OCIRepository that a Kustomization or HelmRelease consumes, and
+// whether there is one.
+func ConsumedBy(o client.Object) (client.ObjectKey, bool) {
+	switch o := o.(type) {
+	case *kustomizev1.Kustomization:
+		return SourceOf(o)
+	case *helmv2.HelmRelease:
+		return ChartOf(o)
+	}
+	return client.ObjectKey{}, false
+}
+
 // ConsumedElsewhere returns the OCIRepository of another namespace that a Kustomization or
 // HelmRelease consumes, and whether there is one.
 func ConsumedElsewhere(o client.Object) (client.ObjectKey, bool) {
-	t := Target{}
-	switch o := o.(type) {
-	case *kustomizev1.Kustomization:
-		t.Kustomization = o
-	case *helmv2.HelmRelease:
-		t.HelmRelease = o
-	}
-	key, ok := t.consumes()
+	key, ok := ConsumedBy(o)
 	return key, ok && key.Namespace != o.GetNamespace()
 }
 

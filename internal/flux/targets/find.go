@@ -142,13 +142,7 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 // consumes returns the OCIRepository that the target consumes, and whether it consumes
 // one.
 func (t Target) consumes() (types.NamespacedName, bool) {
-	switch {
-	case t.Kustomization != nil:
-		return SourceOf(t.Kustomization)
-	case t.HelmRelease != nil:
-		return ChartOf(t.HelmRelease)
-	}
-	return types.NamespacedName{}, false
+	return ConsumedBy(t.Object())
 }
 
 // readSource returns the OCIRepository that the target consumes. It returns nil if there

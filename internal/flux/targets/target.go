@@ -162,14 +162,19 @@ func RolloutOf(repository client.Object) string {
 
 // VariablesOf returns the variables that a Rollout writes into a Kustomization, sorted.
 func VariablesOf(kustomization client.Object, rollout string) []string {
-	var variables []string
-	for key, name := range kustomization.GetAnnotations() {
-		if variable, ok := VariableOf(key); ok && name == rollout {
-			variables = append(variables, variable)
+	return annotated(kustomization, rollout, VariableOf)
+}
+
+// annotated returns the names in the keys of the annotations with a value, sorted.
+func annotated(o client.Object, value string, of func(key string) (string, bool)) []string {
+	var names []string
+	for key, is := range o.GetAnnotations() {
+		if name, ok := of(key); ok && is == value {
+			names = append(names, name)
 		}
 	}
-	slices.Sort(variables)
-	return variables
+	slices.Sort(names)
+	return names
 }
 
 // IsShared reports whether several Rollouts deploy by a Kustomization or HelmRelease: they

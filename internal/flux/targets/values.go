@@ -30,24 +30,13 @@ func PathOf(key string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	path, ok := strings.CutSuffix(rest, v1alpha1.ValuesAnnotationSuffix)
-	if !ok {
-		return "", false
-	}
-	return path, true
+	return strings.CutSuffix(rest, v1alpha1.ValuesAnnotationSuffix)
 }
 
 // PathsOf returns the paths of the values that a Rollout writes into a HelmRelease,
 // sorted.
 func PathsOf(release client.Object, rollout string) []string {
-	var paths []string
-	for key, name := range release.GetAnnotations() {
-		if path, ok := PathOf(key); ok && name == rollout {
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	return paths
+	return annotated(release, rollout, PathOf)
 }
 
 // pathsOfAll returns the valid paths that any Rollout writes, sorted.

@@ -39,7 +39,7 @@ func TestControllersMayBeKilledWhileAReleaseGoesToAnotherCluster(t *testing.T) {
 	clean.end()
 
 	var kills, missed, again atomic.Int32
-	eachInParallel(moments, func(m moment) {
+	inParallel(moments, func(m moment) {
 		t.Run(m.String(), func(t *testing.T) {
 			c := openCrossing(t)
 			c.killAt(m)

@@ -107,19 +107,19 @@ func points(writes []wire.Entry) []point {
 	return all
 }
 
-// inParallel calls a function for all points, for some of them at the same time.
-func inParallel(all []point, do func(point)) {
+// inParallel calls a function for all items, for some of them at the same time.
+func inParallel[T any](all []T, do func(T)) {
 	var group sync.WaitGroup
-	next := make(chan point)
+	next := make(chan T)
 	for range atOnce {
 		group.Go(func() {
-			for p := range next {
-				do(p)
+			for item := range next {
+				do(item)
 			}
 		})
 	}
-	for _, p := range all {
-		next <- p
+	for _, item := range all {
+		next <- item
 	}
 	close(next)
 	group.Wait()

@@ -4,7 +4,6 @@ package crashpoints
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 )
@@ -89,23 +88,4 @@ func (c *counter) killAt(nth int, faults []wire.Fault, kill func()) {
 		next++
 		return faults[next-1].Then(kill)
 	}
-}
-
-// eachInParallel calls a function for all moments, for some of them at the same time.
-// Each run has two controllers, which mostly wait.
-func eachInParallel(all []moment, do func(moment)) {
-	var group sync.WaitGroup
-	next := make(chan moment)
-	for range atOnce {
-		group.Go(func() {
-			for m := range next {
-				do(m)
-			}
-		})
-	}
-	for _, m := range all {
-		next <- m
-	}
-	close(next)
-	group.Wait()
 }
