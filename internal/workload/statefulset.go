@@ -7,14 +7,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 )
 
 var statefulSetKind = appsv1.SchemeGroupVersion.WithKind("StatefulSet")
-
-const (
-	groupLabel       = "rollout-group"
-	pausedAnnotation = "grafana.com/rollout-paused"
-)
 
 // StatefulSet judges a StatefulSet. With the strategy OnDelete it is Current only when
 // all the wanted pods exist, have the wanted revision, are ready and available, and there
@@ -43,7 +40,7 @@ func onDelete(s *appsv1.StatefulSet, wanted int32, state State) State {
 	case status.Replicas < wanted:
 		return state.as(Progressing, fmt.Sprintf("Replicas: %d/%d", status.Replicas, wanted))
 	case status.UpdatedReplicas < wanted && isPausedInGroup(s):
-		return state.as(Held, fmt.Sprintf("held by the annotation %s (updated: %d/%d)", pausedAnnotation, status.UpdatedReplicas, wanted))
+		return state.as(Held, fmt.Sprintf("held by the annotation %s (updated: %d/%d)", rolloutgroup.PausedAnnotation, status.UpdatedReplicas, wanted))
 	case status.UpdatedReplicas < wanted:
 		return state.as(Progressing, fmt.Sprintf("Updated: %d/%d", status.UpdatedReplicas, wanted))
 	case status.Replicas > wanted:
@@ -57,5 +54,5 @@ func onDelete(s *appsv1.StatefulSet, wanted int32, state State) State {
 }
 
 func isPausedInGroup(s *appsv1.StatefulSet) bool {
-	return s.Labels[groupLabel] != "" && s.Annotations[pausedAnnotation] == "true"
+	return s.Labels[rolloutgroup.Label] != "" && s.Annotations[rolloutgroup.PausedAnnotation] == rolloutgroup.PausedValue
 }

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
-	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 const (
@@ -67,7 +67,7 @@ func (b *below) pods(ctx context.Context, of *unstructured.Unstructured) []*Node
 			continue
 		}
 		own = append(own, pod)
-		if !isReady(pod) {
+		if !workload.PodFacts(pod).Ready {
 			all = append(all, podNode(pod))
 		}
 	}
@@ -115,12 +115,6 @@ func belongsTo(pod *corev1.Pod, of *unstructured.Unstructured) bool {
 	return owner.UID == of.GetUID()
 }
 
-func isReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}
-
 // podNode shows why a pod is not ready. Its sign is Failed if the decisions about rollout
 // groups count it as stuck.
 func podNode(pod *corev1.Pod) *Node {
@@ -129,7 +123,7 @@ func podNode(pod *corev1.Pod) *Node {
 		Sign:   Waits,
 		Text:   truncate.Message(whyNotReady(pod)),
 	}
-	if node.Message = node.Text; facts.OfPod(pod).Stuck != "" || pod.Status.Phase == corev1.PodFailed {
+	if node.Message = node.Text; workload.PodFacts(pod).Stuck != "" || pod.Status.Phase == corev1.PodFailed {
 		node.Sign = Failed
 	}
 	return node

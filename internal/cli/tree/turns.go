@@ -20,7 +20,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
-	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 const (
@@ -243,7 +243,7 @@ func (b *below) groupFacts(ctx context.Context, key types.NamespacedName, now ti
 }
 
 func (b *below) setFacts(ctx context.Context, set *appsv1.StatefulSet) (statefulsets.Set, error) {
-	known := facts.OfSet(set)
+	known := workload.SetFacts(set)
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
 		return known, fmt.Errorf("read the selector of StatefulSet %s: %w", set.Name, err)
@@ -257,7 +257,7 @@ func (b *below) setFacts(ctx context.Context, set *appsv1.StatefulSet) (stateful
 	}
 	for i := range pods.Items {
 		if metav1.IsControlledBy(&pods.Items[i], set) {
-			known.Pods = append(known.Pods, facts.OfPod(&pods.Items[i]))
+			known.Pods = append(known.Pods, workload.PodFacts(&pods.Items[i]))
 		}
 	}
 	return known, nil

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
-	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 func waiting(reason string) corev1.ContainerStatus {
@@ -77,7 +77,7 @@ func TestPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			for from, pod := range map[string]*corev1.Pod{"read": pod, "cached": trimmed.(*corev1.Pod)} {
-				if diff := cmp.Diff(tt.want, facts.OfPod(pod)); diff != "" {
+				if diff := cmp.Diff(tt.want, workload.PodFacts(pod)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", from, diff)
 				}
 			}
@@ -122,7 +122,7 @@ func TestSets(t *testing.T) {
 				t.Fatal(err)
 			}
 			for from, set := range map[string]*appsv1.StatefulSet{"read": &tt.set, "cached": trimmed.(*appsv1.StatefulSet)} {
-				if diff := cmp.Diff(tt.want, facts.OfSet(set)); diff != "" {
+				if diff := cmp.Diff(tt.want, workload.SetFacts(set)); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", from, diff)
 				}
 			}

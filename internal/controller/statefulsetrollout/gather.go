@@ -14,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
 	"github.com/fluxrollouts/rollout-controller/internal/coordination/statefulsets"
-	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // gathered is a group as it was read.
@@ -68,7 +68,7 @@ func (r *Reconciler) read(
 	}
 	for i := range sets {
 		set := &sets[i]
-		known := facts.OfSet(set)
+		known := workload.SetFacts(set)
 		known.UnobservedSince = m.unobservedSince(&known, g.facts.Now)
 		which, err := podsOf(set)
 		if err != nil {
@@ -80,7 +80,7 @@ func (r *Reconciler) read(
 		}
 		for j := range pods.Items {
 			if metav1.IsControlledBy(&pods.Items[j], set) {
-				known.Pods = append(known.Pods, facts.OfPod(&pods.Items[j]))
+				known.Pods = append(known.Pods, workload.PodFacts(&pods.Items[j]))
 			}
 		}
 		g.sets[set.Name] = set

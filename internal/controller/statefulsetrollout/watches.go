@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/fluxrollouts/rollout-controller/api/rolloutgroup"
-	"github.com/fluxrollouts/rollout-controller/internal/workload/facts"
+	"github.com/fluxrollouts/rollout-controller/internal/workload"
 )
 
 // controllerUID is the index of pods by the UID of their controller.
@@ -82,12 +82,12 @@ func podTransition(o client.Object) any {
 	pod := o.(*corev1.Pod)
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
-		return facts.OfPod(pod)
+		return workload.PodFacts(pod)
 	}
-	return []any{facts.OfPod(pod), owner.UID}
+	return []any{workload.PodFacts(pod), owner.UID}
 }
 
 func setTransition(o client.Object) any {
 	set := o.(*appsv1.StatefulSet)
-	return []any{facts.OfSet(set), set.Labels[rolloutgroup.Label], unsupported(set)}
+	return []any{workload.SetFacts(set), set.Labels[rolloutgroup.Label], unsupported(set)}
 }

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package facts turns StatefulSets and pods into the plain values on which decisions about
-// rollout groups depend. The controller and the explanation of its decisions both use it, and
-// so cannot disagree.
-package facts
+package workload
 
 import (
 	"slices"
@@ -32,8 +29,9 @@ var stuckReasons = []string{
 	"CreateContainerError",
 }
 
-// OfSet returns the facts about a set that a plan depends on, except its pods.
-func OfSet(set *appsv1.StatefulSet) statefulsets.Set {
+// SetFacts returns the facts about a StatefulSet that the plan of a rollout group depends on,
+// except its pods. The controller and the explanation of its decisions both use them.
+func SetFacts(set *appsv1.StatefulSet) statefulsets.Set {
 	facts := statefulsets.Set{
 		Name:               set.Name,
 		UID:                set.UID,
@@ -57,8 +55,8 @@ func OfSet(set *appsv1.StatefulSet) statefulsets.Set {
 	return facts
 }
 
-// OfPod returns the facts about a pod that a plan depends on.
-func OfPod(pod *corev1.Pod) statefulsets.Pod {
+// PodFacts returns the facts about a pod that a plan depends on.
+func PodFacts(pod *corev1.Pod) statefulsets.Pod {
 	facts := statefulsets.Pod{
 		Name:        pod.Name,
 		UID:         pod.UID,
