@@ -181,5 +181,25 @@ func (r *recording) Patch(_ context.Context, object client.Object, patch client.
 	return os.WriteFile(r.patches, []byte(text), 0o600)
 }
 
+// Apply records what is applied, after what was applied before. Of a dry run, it records
+// only that there was one.
+func (r *recording) Apply(_ context.Context, object runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+	var applied client.ApplyOptions
+	applied.ApplyOptions(options)
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		return err
+	}
+	text = fmt.Appendf(nil, "--- applied by %s\n%s", applied.FieldManager, text)
+	if len(applied.DryRun) > 0 {
+		text = []byte("--- dry run\n")
+	}
+	before, err := os.ReadFile(r.patches)
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(r.patches, append(before, text...), 0o600)
+}
+
 // conflict is what the API server answers to a patch of another version of an object.
 var conflict = apierrors.NewConflict(schema.GroupResource{Group: "kuberik.com", Resource: "rollouts"}, "shop", fmt.Errorf("it was changed"))

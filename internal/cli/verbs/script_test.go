@@ -63,7 +63,7 @@ func rollouts(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func scripted(ts *testscript.TestScript) *program.Program {
-	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: ts.Stderr()})
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: shortened{ts.Stderr(), ts.MkAbs("")}})
 	p.Out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
 	p.Err.Style = p.Out.Style
 	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package create
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+)
+
+// world is what is there: in the cluster, or in the files of -f and nowhere else.
+type world struct {
+	client.Reader
+	open      program.Cluster
+	facts     *snapshot.Snapshot
+	scheme    *runtime.Scheme
+	namespace string
+	// files are the contents of the files by their names; nil for a cluster.
+	files map[string][]byte
+}
+
+// look reads what is there.
+func (c *creating) look(ctx context.Context) (*world, error) {
+	namespace, err := c.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	if len(c.Files) > 0 && !c.export {
+		return nil, errors.New("-f says what is in Git, and goes together with --export")
+	}
+	if c.export && (c.local || len(c.Files) > 0) {
+		return c.read(ctx, namespace)
+	}
+	open, err := c.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := c.Take(ctx, open, namespace, c.laid...)
+	return &world{Reader: open.Client, open: open, facts: facts, scheme: open.Scheme, namespace: namespace}, err
+}
+
+// read reads the files, and no cluster.
+func (c *creating) read(ctx context.Context, namespace string) (*world, error) {
+	scheme, _, err := program.NewScheme(imagev1.GroupVersion.Version)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := c.DecodeFiles(scheme, namespace)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := snapshot.New(scheme, objects...)
+	if err != nil {
+		return nil, err
+	}
+	w := &world{Reader: facts, facts: facts, scheme: scheme, namespace: namespace, files: map[string][]byte{}}
+	for _, name := range c.Files {
+		if w.files[name], err = c.ReadFile(name); err != nil {
+			return nil, err
+		}
+	}
+	return w, errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts))
+}
+
+// stored returns an object as it is stored.
+func (w *world) stored(ctx context.Context, object client.Object) (manifest, error) {
+	kind, err := apiutil.GVKForObject(object, w.scheme)
+	if err != nil {
+		return manifest{}, fmt.Errorf("find the kind of a %T: %w", object, err)
+	}
+	found, err := w.scheme.New(kind)
+	if err != nil {
+		return manifest{}, fmt.Errorf("make a %s: %w", kind.Kind, err)
+	}
+	into := found.(client.Object)
+	if err := w.Get(ctx, client.ObjectKeyFromObject(object), into); err != nil {
+		return manifest{}, err
+	}
+	return w.manifestOf(into)
+}
+
+// with returns what is there after a plan.
+func (w *world) with(p *plan) (*world, error) {
+	objects := slices.Clone(p.objects)
+	if p.annotated != nil {
+		objects = append(objects, p.annotated)
+	}
+	after := *w
+	var err error
+	after.facts, err = w.facts.With(objects...)
+	return &after, err
+}
+
+// linted are the kinds that rules about a Rollout and what is around it read.
+func linted() []client.ObjectList {
+	return []client.ObjectList{
+		&v1alpha1.RolloutList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.RolloutScheduleList{}, &v1alpha1.ClusterRolloutScheduleList{},
+		&v1alpha1.HealthCheckList{}, &environmentsv1.EnvironmentList{}, &imagev1.ImagePolicyList{}, &imagev1.ImageRepositoryList{},
+		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{},
+	}
+}
+
+// objects returns all objects of these kinds. What could not be read is left out.
+func (w *world) objects(ctx context.Context) []map[string]any {
+	var all []map[string]any
+	for _, list := range linted() {
+		kind, err := apiutil.GVKForObject(list, w.scheme)
+		untyped := &unstructured.UnstructuredList{}
+		untyped.SetGroupVersionKind(kind)
+		if err != nil || w.facts.List(ctx, untyped) != nil {
+			continue
+		}
+		for _, item := range untyped.Items {
+			all = append(all, item.Object)
+		}
+	}
+	return all
+}
+
+// foretell says what is created, and what it does. It ends the verb if something would not
+// work.
+func (c *creating) foretell(ctx context.Context, w *world, p *plan, all []manifest) error {
+	for _, each := range all {
+		if done(p, each) == "annotated" {
+			c.Err.Sentence(show.Do, "%s: the annotation %s", each, strings.Join(slices.Collect(maps.Keys(each.GetAnnotations())), ", "))
+		} else {
+			c.Err.Sentence(show.Do, "%s: new", each)
+		}
+	}
+	after, err := w.with(p)
+	if err != nil {
+		return err
+	}
+	if err := c.judge(c.added(ctx, w, after)); err != nil {
+		return err
+	}
+	effect, err := p.effect(ctx, after)
+	if err == nil {
+		c.Err.Sentence(show.Do, "%s", effect)
+	}
+	return err
+}
+
+// added returns what lint finds after a plan, and did not find before.
+func (c *creating) added(ctx context.Context, before, after *world) []lint.Finding {
+	options := lint.Options{Now: c.Now()}
+	if before.files != nil { // they are a part of what is there
+		options.Disable = []string{notApplied}
+	}
+	known := lint.Cluster(before.objects(ctx), options).Findings
+	return slices.DeleteFunc(lint.Cluster(after.objects(ctx), options).Findings, func(f lint.Finding) bool { return slices.Contains(known, f) })
+}
+
+// notApplied is the rule of lint about an OCIRepository that nothing applies.
+const notApplied = "R212"
+
+// judge shows findings, and ends the verb if one of them is an error.
+func (c *creating) judge(findings []lint.Finding) error {
+	wrong, shown := 0, map[string]bool{}
+	for _, f := range findings {
+		if shown[f.Rule+f.Message] {
+			continue
+		}
+		shown[f.Rule+f.Message] = true
+		sign := show.Warns
+		if f.Severity == lint.SeverityError {
+			sign = show.Bad
+			wrong++
+		}
+		c.Err.Sentence(sign, "%s  %s", f.Rule, f.Message)
+		if f.Remedy != "" {
+			c.Err.Line("    %s %s", c.Err.Sign(show.Do), f.Remedy)
+		}
+	}
+	if wrong > 0 {
+		return program.Refuse("nothing was created: it would not work")
+	}
+	return nil
+}
+
+// print writes the objects as YAML for Git, if lint finds nothing wrong in it.
+func (c *creating) print(ctx context.Context, w *world, p *plan) error {
+	all, err := w.manifestsOf(p.objects)
+	if err != nil {
+		return err
+	}
+	all = append(all, p.forGit...)
+	file, err := yamlOf(all)
+	if err != nil {
+		return err
+	}
+	options := lint.Options{Now: c.Now(), External: append(w.externals(ctx), p.external...)}
+	findings := lint.Files([]lint.File{{Content: file}}, options).Findings
+	if !c.local {
+		after, err := w.with(p)
+		if err != nil {
+			return err
+		}
+		findings = append(c.added(ctx, w, after), findings...)
+	}
+	if err := c.judge(findings); err != nil {
+		return err
+	}
+	if err := c.write(all...); err != nil {
+		return err
+	}
+	return c.after(p)
+}
+
+// externals returns what is there as the files of others.
+func (w *world) externals(ctx context.Context) []lint.External {
+	var all []lint.External
+	for _, content := range w.objects(ctx) {
+		object := unstructured.Unstructured{Object: content}
+		all = append(all, lint.External{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()})
+	}
+	return all
+}
