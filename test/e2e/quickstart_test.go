@@ -105,7 +105,7 @@ func readQuickStart(t *testing.T) quickStart {
 			last.want = controlplane.Cells(strings.ReplaceAll(content, "1m0s", shortBake))
 		}
 	}
-	q.steps = q.steps[1:] // kubectl apply
+	q.steps = q.steps[2:] // the commands that create what the manifest has, and kubectl apply
 	if len(q.steps) < 5 {
 		t.Fatalf("the page has only %d steps", len(q.steps))
 	}
