@@ -5,6 +5,7 @@ package promotion_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -109,6 +110,27 @@ func TestMovedImage(t *testing.T) {
 				}
 			}
 			diff(t, test.messages, got)
+		})
+	}
+}
+
+func TestRequestsForATagThatIsDeployedFromAnotherImage(t *testing.T) {
+	baking := func() *fixture.RolloutBuilder {
+		return rollout().BakeTime(2 * time.Hour).Ledger("9.9.9").History(entry("9.9.9").Image(oldImage).Baking(eleven))
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  settled
+	}{
+		"to promote it waits for what holds it": {
+			given(moved().Annotate(v1alpha1.PromoteAnnotation, "9.9.9")).environments(prod().manual()), settled{Does: "Nothing"},
+		},
+		"also while the other one bakes": {
+			given(baking().Annotate(v1alpha1.PromoteAnnotation, "9.9.9")).environments(prod().manual()), settled{Does: "Wait"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			diff(t, test.want, settledBy(promotion.Decide(test.given.of(newImage).latest("9.9.9").in())))
 		})
 	}
 }

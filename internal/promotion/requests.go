@@ -195,20 +195,16 @@ func unblockInvalid(a asked) *verdict.Problem {
 // promoted. If the request stayed, it would bring that version back after the next promotion,
 // or when the quarantine ends.
 func forceEnded(a asked) *verdict.Problem {
-	current := a.Rollout.Current()
-	if a.value == "" || a.Rollout.Pinned() != "" {
-		return nil
-	}
-	if current == nil || current.Version.Tag != a.value {
+	switch {
+	case a.value == "", a.Rollout.Pinned() != "", a.isNext(), justForced(a):
+	case a.isDeployed():
+		return a.deployedAlready(v1alpha1.ForceDeployNotNeededReason)
+	default:
 		if recalled := notRecalled(a.Input, releases.Known(a.known.ledger, a.value)); recalled != nil {
 			return a.problem(recalled.Reason, "%s has no effect: %s", a.annotation, recalled.Message)
 		}
-		return nil
 	}
-	if justForced(a) {
-		return nil
-	}
-	return a.deployedAlready(v1alpha1.ForceDeployNotNeededReason)
+	return nil
 }
 
 // forceUsed reports whether the release is promoted that a user forces, or was just now.
@@ -251,15 +247,13 @@ func bypassEnded(a asked) *verdict.Problem {
 
 // promoteUsed reports whether the release is promoted, or was just now.
 func promoteUsed(a asked) bool {
-	current := a.Rollout.Current()
-	running := current.State().Running() && current.Version.Tag == a.value
-	return a.isPromoted() || len(a.Upstreams.Environments) > 0 && running && !a.isNext()
+	return a.isPromoted() || len(a.Upstreams.Environments) > 0 && a.isDeployed() && a.Rollout.Current().State().Running()
 }
 
 func promoteNotNeeded(a asked) *verdict.Problem {
-	switch current := a.Rollout.Current(); {
+	switch {
 	case a.value == "", len(a.Upstreams.Environments) == 0, a.isNext(), promoteUsed(a):
-	case current != nil && current.Version.Tag == a.value:
+	case a.isDeployed():
 		return a.deployedAlready(environmentsv1.PromoteNotNeededReason)
 	case !a.Upstreams.LeavesPromotionsToUsers(a.forUpstreams()):
 		return a.problem(environmentsv1.PromoteNotNeededReason, "%s has no effect: no Environment leaves promotions to users", a.annotation)
