@@ -3,11 +3,15 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -38,15 +42,18 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 
 // check is a condition that must be true to promote a release without a user's request.
 // It returns nil if the condition is true.
-type check func(Input, v1alpha1.VersionInfo) *verdict.Hold
+type check func(v1alpha1.VersionInfo) *verdict.Hold
 
-// rule is a check, with the circumstances that lift it. The result of a check may be the
-// same for every release (same). Then it is evaluated only once, because there can be
-// thousands of releases.
+// forAll is a check with the same result for every release. It is evaluated only once,
+// because there can be thousands of releases.
+func forAll(hold *verdict.Hold) check {
+	return func(v1alpha1.VersionInfo) *verdict.Hold { return hold }
+}
+
+// rule is a check, with the circumstances that lift it.
 type rule struct {
 	require check
 	unless  lift
-	same    bool
 }
 
 // lift is a set of circumstances that let a release go past a check.
@@ -56,7 +63,7 @@ const (
 	// chosen: a user pins or forces the release.
 	chosen lift = 1 << iota
 	// first: the environment has no release yet. Either there is nothing to protect, or
-	// chooseFirst decides it itself.
+	// chooseFirstRelease decides it itself.
 	first
 	// bypassed: the annotation bypass-gates names the release.
 	bypassed
@@ -67,40 +74,46 @@ const (
 )
 
 // promotionChecks is the complete policy of promotion, in the order in which the reasons
-// are reported: what holds a release, and what lets it go all the same.
-var promotionChecks = []rule{
-	{require: historyUpToDate, unless: chosen, same: true},
-	{require: leftToTheController, unless: chosen | first},
-	{require: policyReadable, unless: chosen | first, same: true},
-	{require: offeredByPolicy, unless: chosen},
-	{require: appliedComesFirst, unless: chosen},
-	{require: everyTagKnown, unless: chosen | first, same: true},
-	{require: notFailedBefore, unless: chosen | first | unblocked},
-	{require: notQuarantined, unless: chosen | unblocked},
-	{require: notRecalled},
-	{require: provenUpstream, unless: chosen},
-	{require: noBakeRunning, unless: chosen | first, same: true},
-	{require: lastBakeNotFailed, unless: chosen | first | unblocked, same: true},
-	{require: withinRollbackLimit, unless: chosen | first | unblocked, same: true},
-	{require: everyCheckMeasurable, unless: chosen | first, same: true},
-	{require: nothingUnhealthy, unless: chosen | first | unblocked, same: true},
-	{require: everyGatePasses, unless: chosen | first | bypassed},
-	{require: everyGateAllows, unless: chosen | first | bypassed},
-	{require: everyScheduleValid, unless: chosen | first | bypassed},
-	{require: everyScheduleOpen, unless: chosen | first | bypassed},
-	{require: intervalOver, unless: chosen | first, same: true},
-	{require: promotedByAPerson, unless: chosen | promoted},
+// are reported: what holds a release, what that depends on, and what lets it go all the
+// same.
+func promotionChecks(in Input) []rule {
+	rollout, schedules, upstreams := in.Rollout, in.Gates.Schedules, in.forUpstreams()
+	everyCheckMeasurable, notRecalled := in.Health.Measurable(&rollout.Spec), in.holding().Recalled
+	return []rule{
+		{require: forAll(historyUpToDate(rollout, in.Targets)), unless: chosen},
+		{require: leftToTheController(rollout), unless: chosen | first},
+		{require: forAll(policyReadable(in.Policy)), unless: chosen | first},
+		{require: offeredByPolicy(in.Policy), unless: chosen},
+		{require: forAll(appliedComesFirst(rollout, in.Targets)), unless: chosen},
+		{require: forAll(everyTagKnown(rollout, in.Policy)), unless: chosen | first},
+		{require: notFailedBefore(rollout, in.Policy, in.Quarantines), unless: chosen | first | unblocked},
+		{require: notQuarantined(rollout, in.Quarantines, in.holding()), unless: chosen | unblocked},
+		{require: notRecalled},
+		{require: provenUpstream(in.Upstreams, upstreams), unless: chosen},
+		{require: forAll(noBakeRunning(in.Now, rollout, in.Targets)), unless: chosen | first},
+		{require: forAll(lastBakeNotFailed(rollout)), unless: chosen | first | unblocked},
+		{require: forAll(withinRollbackLimit(rollout)), unless: chosen | first | unblocked},
+		{require: forAll(everyCheckMeasurable), unless: chosen | first},
+		{require: forAll(nothingUnhealthy(rollout, in.Health)), unless: chosen | first | unblocked},
+		{require: forAll(everyGatePasses(in.Gates)), unless: chosen | first | bypassed},
+		{require: everyGateAllows(in.Gates.Gates), unless: chosen | first | bypassed},
+		{require: forAll(everyScheduleValid(schedules)), unless: chosen | first | bypassed},
+		{require: forAll(everyScheduleOpen(schedules)), unless: chosen | first | bypassed},
+		{require: forAll(intervalOver(in.Now, rollout)), unless: chosen | first},
+		{require: promotedByAPerson(in.Upstreams, upstreams), unless: chosen | promoted},
+	}
 }
 
-// holdsPast returns what holds a release although circumstances lift some of the checks.
-func holdsPast(in Input, release v1alpha1.VersionInfo, circumstances lift) []verdict.Hold {
-	circumstances |= requested(in.Rollout, release.Tag)
+// holdsPast returns what holds a release although circumstances, and what users request for
+// it, lift some of the checks.
+func holdsPast(rules []rule, rollout *v1alpha1.Rollout, release v1alpha1.VersionInfo, circumstances lift) []verdict.Hold {
+	circumstances |= requested(rollout, release.Tag)
 	var holds []verdict.Hold
-	for _, rule := range promotionChecks {
+	for _, rule := range rules {
 		if rule.unless&circumstances != 0 {
 			continue
 		}
-		if hold := rule.require(in, release); hold != nil {
+		if hold := rule.require(release); hold != nil {
 			holds = append(holds, *hold)
 		}
 	}
@@ -124,15 +137,15 @@ func requested(rollout *v1alpha1.Rollout, tag string) lift {
 
 // judge returns a verdict for every candidate, newest first. A release that was deleted
 // from the registry is not a candidate: Flux could not pull it.
-func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
+func judge(in Input, ledger []v1alpha1.VersionInfo, rules []rule) []Verdict {
 	candidates := releases.CandidatesOf(in.Rollout, in.Policy, ledger)
-	verdicts, withdrawn, said := make([]Verdict, 0, len(candidates)), in.Policy.Withdrawn(), sameForAll(in)
+	verdicts, withdrawn := make([]Verdict, 0, len(candidates)), in.Policy.Withdrawn()
 	for _, release := range candidates {
 		if !withdrawn(release.Tag) {
-			verdicts = append(verdicts, Verdict{Release: release, Holds: holdsOn(in, release, said)})
+			verdicts = append(verdicts, Verdict{Release: release, Holds: holdsPast(rules, in.Rollout, release, 0)})
 		}
 	}
-	considerOnlyBypassed(in, verdicts)
+	considerOnlyBypassed(in.Rollout, verdicts)
 	if in.Rollout.Current() == nil {
 		return verdicts // while nothing runs yet, no release can be skipped and none is older
 	}
@@ -148,41 +161,10 @@ func judge(in Input, ledger []v1alpha1.VersionInfo) []Verdict {
 	return verdicts
 }
 
-// holdsOn returns what holds a candidate, given what holds all of them.
-func holdsOn(in Input, release v1alpha1.VersionInfo, said []*verdict.Hold) []verdict.Hold {
-	var holds []verdict.Hold
-	lifted := requested(in.Rollout, release.Tag)
-	for i, rule := range promotionChecks {
-		hold := said[i]
-		if rule.unless&lifted != 0 {
-			continue
-		}
-		if !rule.same {
-			hold = rule.require(in, release)
-		}
-		if hold != nil {
-			holds = append(holds, *hold)
-		}
-	}
-	return holds
-}
-
-// sameForAll returns the holds that apply to every candidate, each at the index of its
-// rule.
-func sameForAll(in Input) []*verdict.Hold {
-	said := make([]*verdict.Hold, len(promotionChecks))
-	for i, rule := range promotionChecks {
-		if rule.same {
-			said[i] = rule.require(in, v1alpha1.VersionInfo{})
-		}
-	}
-	return said
-}
-
 // considerOnlyBypassed holds the other candidates while a user lets one go past the
 // gates.
-func considerOnlyBypassed(in Input, verdicts []Verdict) {
-	only := Bypassed(in, verdicts)
+func considerOnlyBypassed(rollout *v1alpha1.Rollout, verdicts []Verdict) {
+	only := Bypassed(rollout, verdicts)
 	if only == "" {
 		return
 	}
@@ -276,78 +258,104 @@ func Considered(verdicts []Verdict) []Verdict {
 	return considered
 }
 
-// leftToTheController checks that no user has chosen another version.
-func leftToTheController(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	wanted := in.Rollout.ChosenManually()
-	switch {
-	case wanted == "" || wanted == release.Tag:
+// historyUpToDate checks that no newer promotion than those of the history has written the
+// targets.
+func historyUpToDate(rollout *v1alpha1.Rollout, targets content.Targets) *verdict.Hold {
+	if !targets.Outdate(rollout.Status.History) {
 		return nil
-	case in.Rollout.Pinned() == "":
-		return &verdict.Hold{
+	}
+	return &verdict.Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}
+}
+
+// leftToTheController checks that no user has chosen another version.
+func leftToTheController(rollout *v1alpha1.Rollout) check {
+	wanted, hold := rollout.ChosenManually(), impossible(rollout, nil).Hold()
+	switch {
+	case wanted == "":
+		return forAll(nil)
+	case rollout.Pinned() == "":
+		hold = &verdict.Hold{
 			Reason:  v1alpha1.ForcedReason,
 			Message: fmt.Sprintf("%s asks for %s; remove it to resume automatic promotions", v1alpha1.ForceDeployAnnotation, verdict.Quote(wanted)),
 		}
-	case !releases.IsTag(wanted):
-		problem := impossible(in.Rollout, nil)
-		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
+	case hold == nil:
+		hold = &verdict.Hold{
+			Reason:  v1alpha1.PinnedReason,
+			Message: fmt.Sprintf("spec.wantedVersion pins %s; remove it to resume automatic promotions", wanted),
+		}
 	}
-	return &verdict.Hold{
-		Reason:  v1alpha1.PinnedReason,
-		Message: fmt.Sprintf("spec.wantedVersion pins %s; remove it to resume automatic promotions", wanted),
+	return func(release v1alpha1.VersionInfo) *verdict.Hold {
+		if release.Tag == wanted {
+			return nil
+		}
+		return hold
 	}
 }
 
 // policyReadable checks that the ImagePolicy could be read and used.
-func policyReadable(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if in.Policy.Problem == nil || !in.Policy.Blocking {
+func policyReadable(policy releases.Policy) *verdict.Hold {
+	if !policy.Blocking {
 		return nil
 	}
-	return &verdict.Hold{Reason: in.Policy.Problem.Reason, Message: in.Policy.Problem.Message}
+	return policy.Problem.Hold()
 }
 
 // offeredByPolicy checks that the release is not newer than the one the policy names. A
 // release that was withdrawn from the registry must not be promoted. Of releases that are
 // equal for the policy, it offers all.
-func offeredByPolicy(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	if in.Policy.Latest == nil {
-		return &verdict.Hold{
-			Reason:  v1alpha1.NotOfferedReason,
-			Message: fmt.Sprintf("ImagePolicy %s names no release at present", in.Policy.Name),
-		}
+func offeredByPolicy(policy releases.Policy) check {
+	latest, hold := policy.Latest, &verdict.Hold{Reason: v1alpha1.NotOfferedReason}
+	if latest == nil {
+		hold.Message = fmt.Sprintf("ImagePolicy %s names no release at present", policy.Name)
+		return forAll(hold)
 	}
-	if result, ok := in.Policy.Order.Precedence(release.Tag, in.Policy.Latest.Tag); !ok || result <= 0 {
+	hold.Message = fmt.Sprintf("ImagePolicy %s now names %s, which is older", policy.Name, latest.Tag)
+	return func(release v1alpha1.VersionInfo) *verdict.Hold {
+		if result, ok := policy.Order.Precedence(release.Tag, latest.Tag); !ok || result <= 0 {
+			return nil
+		}
+		return hold
+	}
+}
+
+// appliedComesFirst holds every release if spec.firstRelease is Applied and the history
+// is empty: the history must begin with the version that already runs.
+func appliedComesFirst(rollout *v1alpha1.Rollout, targets content.Targets) *verdict.Hold {
+	if rollout.Current() != nil || rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
 		return nil
 	}
-	return &verdict.Hold{
-		Reason:  v1alpha1.NotOfferedReason,
-		Message: fmt.Sprintf("ImagePolicy %s now names %s, which is older", in.Policy.Name, in.Policy.Latest.Tag),
-	}
+	return cmp.Or(targets.UnknownVersion().Hold(), &verdict.Hold{
+		Reason:  v1alpha1.FirstReleaseNotAppliedReason,
+		Message: "spec.firstRelease is Applied: the history begins with what the targets carry, once Flux has applied it",
+	})
 }
 
 // everyTagKnown checks that all tags of the registry are known, if no release may be
 // skipped.
-func everyTagKnown(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	oneByOne := in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
-	if !oneByOne || in.Rollout.Current() == nil || in.Policy.Order.Kind() != releases.BySemver || in.Policy.Partial == "" {
+func everyTagKnown(rollout *v1alpha1.Rollout, policy releases.Policy) *verdict.Hold {
+	oneByOne := rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext
+	if !oneByOne || rollout.Current() == nil || policy.Order.Kind() != releases.BySemver || policy.Partial == "" {
 		return nil
 	}
 	return &verdict.Hold{
 		Reason:  v1alpha1.TagsUnknownReason,
-		Message: "the next release is not known, because not all tags of the registry are known: " + in.Policy.Partial,
+		Message: "the next release is not known, because not all tags of the registry are known: " + policy.Partial,
 	}
 }
 
 // notFailedBefore checks that the newest promotion of this release did not fail here,
 // under whichever name. If the Rollout goes back by itself, other content under the same
 // tag is another release.
-func notFailedBefore(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	entry := newestPromotion(in.Rollout, in.Policy, release)
-	if entry.State() != v1alpha1.BakeFailed || in.Quarantines.Lift(entry.Quarantine, failureOf(in.Rollout, entry)) || in.Rollout.Spec.RollsBack() && releases.Differs(entry.Version.Digest, release.Digest) {
-		return nil
-	}
-	return &verdict.Hold{
-		Reason:  v1alpha1.FailedBeforeReason,
-		Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", entry.Version.Tag),
+func notFailedBefore(rollout *v1alpha1.Rollout, policy releases.Policy, quarantines quarantined.Quarantines) check {
+	return func(release v1alpha1.VersionInfo) *verdict.Hold {
+		entry := newestPromotion(rollout, policy, release)
+		if entry.State() != v1alpha1.BakeFailed || quarantines.Lift(entry.Quarantine, failureOf(rollout, entry)) || rollout.Spec.RollsBack() && releases.Differs(entry.Version.Digest, release.Digest) {
+			return nil
+		}
+		return &verdict.Hold{
+			Reason:  v1alpha1.FailedBeforeReason,
+			Message: fmt.Sprintf("%s failed here before; pin it, or annotate the Rollout with unblock-failed, to try it again", entry.Version.Tag),
+		}
 	}
 }
 
@@ -367,10 +375,10 @@ func newestPromotion(rollout *v1alpha1.Rollout, policy releases.Policy, release 
 
 // noBakeRunning checks that the previous promotion has its outcome. If nothing protects a
 // promotion and releases may be skipped, there is nothing to wait for.
-func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	current := in.Rollout.Current()
-	skippable := !Protected(&in.Rollout.Spec) && !current.IsRollback() && in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
-	if !current.State().Running() || skippable || in.Rollout.UnblocksFailed() && isOverdue(in.Now, in.Rollout, in.Targets) {
+func noBakeRunning(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets) *verdict.Hold {
+	current := rollout.Current()
+	skippable := !Protected(&rollout.Spec) && !current.IsRollback() && rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext
+	if !current.State().Running() || skippable || rollout.UnblocksFailed() && isOverdue(now, rollout, targets) {
 		return nil
 	}
 	return &verdict.Hold{
@@ -380,8 +388,8 @@ func noBakeRunning(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 }
 
 // lastBakeNotFailed checks that the current release has not failed.
-func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	current := in.Rollout.Current()
+func lastBakeNotFailed(rollout *v1alpha1.Rollout) *verdict.Hold {
+	current := rollout.Current()
 	if current.State() != v1alpha1.BakeFailed {
 		return nil
 	}
@@ -394,36 +402,26 @@ func lastBakeNotFailed(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 
 // nothingUnhealthy checks that no selected HealthCheck is Unhealthy, and that all of them
 // could be read.
-func nothingUnhealthy(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if in.Rollout.Current() == nil {
-		return nil // there is nothing yet to protect
-	}
-	if in.Health.Problem != nil {
-		return &verdict.Hold{Reason: in.Health.Problem.Reason, Message: in.Health.Problem.Message}
-	}
-	if unhealthy := evidence.Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
-		return &verdict.Hold{
-			Reason:  v1alpha1.UnhealthyHealthChecksReason,
-			Message: "Unhealthy: " + evidence.NamesOf(unhealthy),
-		}
+func nothingUnhealthy(rollout *v1alpha1.Rollout, health evidence.Health) *verdict.Hold {
+	switch unhealthy := evidence.Unhealthy(health.Checks); {
+	case rollout.Current() == nil: // there is nothing yet to protect
+	case health.Problem != nil:
+		return health.Problem.Hold()
+	case len(unhealthy) > 0:
+		return &verdict.Hold{Reason: v1alpha1.UnhealthyHealthChecksReason, Message: "Unhealthy: " + evidence.NamesOf(unhealthy)}
 	}
 	return nil
 }
 
-// everyCheckMeasurable checks that every selected HealthCheck can be measured.
-func everyCheckMeasurable(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	return in.Health.Measurable(&in.Rollout.Spec)
-}
-
 // intervalOver checks that spec.releaseUpdateInterval has passed since the previous
 // promotion.
-func intervalOver(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	current, interval := in.Rollout.Current(), in.Rollout.Spec.ReleaseUpdateInterval
+func intervalOver(now time.Time, rollout *v1alpha1.Rollout) *verdict.Hold {
+	current, interval := rollout.Current(), rollout.Spec.ReleaseUpdateInterval
 	if current == nil || interval == nil {
 		return nil
 	}
 	next := verdict.WholeSecond(current.PromotedTime().Add(interval.Duration))
-	if !in.Now.Before(next) {
+	if !now.Before(next) {
 		return nil
 	}
 	return &verdict.Hold{

@@ -15,9 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
-func holding(now time.Time, policy releases.Policy, quarantines quarantined.Quarantines) quarantined.Holding {
-	return quarantines.Holding(policy.Image, now)
-}
+func (in Input) holding() quarantined.Holding { return in.Quarantines.Holding(in.Policy.Image, in.Now) }
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.
 func IsAbout(in Input, spec *v1alpha1.ReleaseQuarantineSpec, release v1alpha1.VersionInfo) bool {
@@ -37,21 +35,16 @@ func QuarantinesOn(in Input, release v1alpha1.VersionInfo) []quarantined.Quarant
 }
 
 // notQuarantined checks that no quarantine that the Rollout obeys holds the release. While
-// quarantines cannot be read, nobody knows.
-func notQuarantined(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	if !in.Rollout.Spec.Quarantine.Obeys() {
-		return nil
+// quarantines cannot be read, nobody knows. Those that also hold for users are notRecalled,
+// and a Rollout that does not obey quarantines obeys these.
+func notQuarantined(rollout *v1alpha1.Rollout, quarantines quarantined.Quarantines, holding quarantined.Holding) check {
+	switch {
+	case !rollout.Spec.Quarantine.Obeys():
+		return forAll(nil)
+	case quarantines.Problem != nil:
+		return forAll(quarantines.Problem.Hold())
 	}
-	if problem := in.Quarantines.Problem; problem != nil {
-		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
-	}
-	return holding(in.Now, in.Policy, in.Quarantines).Held(release)
-}
-
-// notRecalled checks that no quarantine holds the release even for users. A Rollout that
-// does not obey quarantines obeys these.
-func notRecalled(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	return holding(in.Now, in.Policy, in.Quarantines).Recalled(release)
+	return holding.Held
 }
 
 // refused explains why what a user requests is not promoted, or a pinned version is in
@@ -61,7 +54,7 @@ func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Ti
 	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || runsTag(in.Rollout, in.Policy, wanted) {
 		return problem, time.Time{}
 	}
-	hold := notRecalled(in, releases.Known(ledger, wanted))
+	hold := in.holding().Recalled(releases.Known(ledger, wanted))
 	if hold == nil {
 		return nil, time.Time{}
 	}
@@ -77,14 +70,14 @@ func (in Input) forUpstreams() upstream.Rollout {
 }
 
 // provenUpstream checks that the environments before this one have proven the release.
-func provenUpstream(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	return in.Upstreams.Proven(in.forUpstreams(), release)
+func provenUpstream(upstreams upstream.Upstreams, of upstream.Rollout) check {
+	return func(release v1alpha1.VersionInfo) *verdict.Hold { return upstreams.Proven(of, release) }
 }
 
 // promotedByAPerson checks that a user has promoted the release, where an Environment
 // leaves that to users.
-func promotedByAPerson(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	return in.Upstreams.PromotedByAPerson(in.forUpstreams(), release)
+func promotedByAPerson(upstreams upstream.Upstreams, of upstream.Rollout) check {
+	return func(release v1alpha1.VersionInfo) *verdict.Hold { return upstreams.PromotedByAPerson(of, release) }
 }
 
 // byItself are the beginnings of messages that kuberik's dashboard writes by itself, next to a

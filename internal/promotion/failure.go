@@ -41,7 +41,7 @@ func goOn(in Input) string {
 // has none, and when time alone makes it a newer one: when the first quarantine of such a
 // release ends. Zero means never.
 func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
-	i, until := provenIn(in.Now, in.Policy, in.Quarantines, in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
+	i, until := provenIn(in.Policy, in.holding(), in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
 	if i < 0 {
 		return nil, until
 	}
@@ -54,8 +54,8 @@ func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
 // tag brings back the content that failed. It must also be what its tag still points to,
 // as far as is known, of the image that the policy ranks, and not be known to be bad
 // elsewhere. The time is when that may have ended for a newer one.
-func provenIn(now time.Time, policy releases.Policy, quarantines quarantined.Quarantines, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
-	bad, failed, withdrawn, until := holding(now, policy, quarantines), map[string]bool{}, policy.Withdrawn(), time.Time{}
+func provenIn(policy releases.Policy, bad quarantined.Holding, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
+	failed, withdrawn, until := map[string]bool{}, policy.Withdrawn(), time.Time{}
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {

@@ -38,22 +38,22 @@ func begun(in Input, k known) (choice, bool) {
 	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
 		return chooseApplied(in, k.ledger), true
 	}
-	return chooseFirstRelease(in, k.candidates), true
+	return chooseFirstRelease(in, k), true
 }
 
 // chooseFirstRelease promotes the newest release that is named by all gates that name some,
 // and goes past all else that gates ask for: an environment without any release has nothing
 // to protect. But a list of versions is there for the day on which it is built anew.
-func chooseFirstRelease(in Input, candidates []Verdict) choice {
-	offered := slices.DeleteFunc(slices.Clone(candidates), func(v Verdict) bool { return len(FirstHolds(in, v.Release)) > 0 })
+func chooseFirstRelease(in Input, k known) choice {
+	offered := slices.DeleteFunc(slices.Clone(k.candidates), func(v Verdict) bool { return len(firstHolds(k.rules, in.Rollout, in.Gates, v.Release)) > 0 })
 	if len(offered) == 0 {
 		return choice{}
 	}
-	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in, offered) })
-	if later := recognizedBy(in.Rollout, candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
+	at := slices.IndexFunc(offered, func(v Verdict) bool { return v.Release.Tag == Bypassed(in.Rollout, offered) })
+	if later := recognizedBy(in.Rollout, k.candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
 		return choice{at: later}
 	}
-	return promoteAutomatically(in, candidates, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
+	return promoteAutomatically(in, k.candidates, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
 }
 
 // recognizedWithin is how long the first release waits for the digests of newer ones.
@@ -73,9 +73,13 @@ func recognizedBy(rollout *v1alpha1.Rollout, candidates []Verdict, than v1alpha1
 
 // FirstHolds returns what holds a release while nothing was promoted yet.
 func FirstHolds(in Input, release v1alpha1.VersionInfo) []verdict.Hold {
-	holds := holdsPast(in, release, first)
-	if requested(in.Rollout, release.Tag)&bypassed == 0 && !namedByGates(in.Gates.Gates, release.Tag) {
-		holds = append(holds, *everyGateAllows(in, release))
+	return firstHolds(promotionChecks(in), in.Rollout, in.Gates, release)
+}
+
+func firstHolds(rules []rule, rollout *v1alpha1.Rollout, gates Gates, release v1alpha1.VersionInfo) []verdict.Hold {
+	holds := holdsPast(rules, rollout, release, first)
+	if requested(rollout, release.Tag)&bypassed == 0 && !namedByGates(gates.Gates, release.Tag) {
+		holds = append(holds, *everyGateAllows(gates.Gates)(release))
 	}
 	return holds
 }
@@ -107,19 +111,4 @@ func chooseApplied(in Input, ledger []v1alpha1.VersionInfo) choice {
 				"if nothing runs yet, set spec.wantedVersion to the first release", carried[0], truncate.Join(outdated, "; ")))
 	}
 	return adopt(in.Content().AsPulled(releases.Known(ledger, carried[0])), "spec.firstRelease is Applied")
-}
-
-// appliedComesFirst holds every release if spec.firstRelease is Applied and the history
-// is empty: the history must begin with the version that already runs.
-func appliedComesFirst(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if in.Rollout.Current() != nil || in.Rollout.Spec.FirstRelease != v1alpha1.FirstReleaseApplied {
-		return nil
-	}
-	if problem := in.Targets.UnknownVersion(); problem != nil {
-		return &verdict.Hold{Reason: problem.Reason, Message: problem.Message}
-	}
-	return &verdict.Hold{
-		Reason:  v1alpha1.FirstReleaseNotAppliedReason,
-		Message: "spec.firstRelease is Applied: the history begins with what the targets carry, once Flux has applied it",
-	}
 }

@@ -27,13 +27,13 @@ func (v Verdict) heldFor(is func(reason string) bool) bool {
 
 // everyGatePasses checks that the RolloutGates of the Rollout could be read, and that
 // none is closed.
-func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if in.Gates.Problem != nil {
-		return &verdict.Hold{Reason: in.Gates.Problem.Reason, Message: in.Gates.Problem.Message}
+func everyGatePasses(gates Gates) *verdict.Hold {
+	if gates.Problem != nil {
+		return gates.Problem.Hold()
 	}
 	var closed []string
-	for i := range in.Gates.Gates {
-		if gate := &in.Gates.Gates[i]; !gate.IsPassing() {
+	for i := range gates.Gates {
+		if gate := &gates.Gates[i]; !gate.IsPassing() {
 			closed = append(closed, "RolloutGate "+gate.Name)
 		}
 	}
@@ -44,24 +44,26 @@ func everyGatePasses(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 }
 
 // everyGateAllows checks that every passing RolloutGate allows this release.
-func everyGateAllows(in Input, release v1alpha1.VersionInfo) *verdict.Hold {
-	var others []string
-	for i := range in.Gates.Gates {
-		if gate := &in.Gates.Gates[i]; gate.IsPassing() && !allowsVersion(gate, release.Tag) {
-			others = append(others, fmt.Sprintf("RolloutGate %s does not allow %s", gate.Name, release.Tag))
+func everyGateAllows(gates []v1alpha1.RolloutGate) check {
+	return func(release v1alpha1.VersionInfo) *verdict.Hold {
+		var others []string
+		for i := range gates {
+			if gates[i].IsPassing() && !allowsVersion(&gates[i], release.Tag) {
+				others = append(others, fmt.Sprintf("RolloutGate %s does not allow %s", gates[i].Name, release.Tag))
+			}
 		}
+		if len(others) == 0 {
+			return nil
+		}
+		return &verdict.Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: truncate.Join(others, "; ")}
 	}
-	if len(others) == 0 {
-		return nil
-	}
-	return &verdict.Hold{Reason: v1alpha1.NoAllowedVersionsReason, Message: truncate.Join(others, "; ")}
 }
 
 // everyScheduleValid checks that every schedule that selects the Rollout could be
 // evaluated.
-func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
+func everyScheduleValid(schedules []Window) *verdict.Hold {
 	var invalid []string
-	for _, window := range in.Gates.Schedules {
+	for _, window := range schedules {
 		if window.Problem != nil {
 			invalid = append(invalid, window.Problem.Message)
 		}
@@ -74,11 +76,11 @@ func everyScheduleValid(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
 
 // everyScheduleOpen checks that every schedule that could be evaluated is open now.
 // Nothing can be promoted before the last of the closed schedules opens.
-func everyScheduleOpen(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
+func everyScheduleOpen(schedules []Window) *verdict.Hold {
 	var closed []string
 	var until time.Time
 	never := false
-	for _, window := range in.Gates.Schedules {
+	for _, window := range schedules {
 		if window.Problem != nil || window.Open {
 			continue
 		}
@@ -161,17 +163,17 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 	}
 	for _, gate := range in.Gates.shown() {
 		judged := summary(&gate, wanted)
-		judged.BypassGates = Bypassed(in, candidates) != ""
+		judged.BypassGates = Bypassed(in.Rollout, candidates) != ""
 		all = append(all, judged)
 	}
 	if free := Mirrored(candidates); free != nil {
 		shown := summary(mirror(in.Rollout, free), wanted)
-		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", Bypassed(in, candidates) != ""
+		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", Bypassed(in.Rollout, candidates) != ""
 		all = append(all, shown)
 	}
 	for _, e := range in.Upstreams.Environments {
 		if e.Spec.Backend.Type != environmentsv1.BackendGitHub { // of that type, there is a gate
-			all = append(all, e.Summary(in.forUpstreams(), releasesOf(candidates), Bypassed(in, candidates)))
+			all = append(all, e.Summary(in.forUpstreams(), releasesOf(candidates), Bypassed(in.Rollout, candidates)))
 		}
 	}
 	return all

@@ -257,7 +257,7 @@ func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger
 		reported[tag] = true
 	}
 	if in.Rollout.Spec.RollsBack() {
-		retainForRollback(in.Now, in.Policy, in.Quarantines, history, ledger, retained)
+		retainForRollback(in.Policy, in.holding(), history, ledger, retained)
 	}
 	return retained
 }

@@ -24,7 +24,7 @@ func chosenManually(in Input, k known) (choice, bool) {
 		return choice{}, false
 	}
 	release := releases.Known(k.ledger, wanted)
-	if len(holdsPast(in, release, chosen)) > 0 {
+	if len(holdsPast(k.rules, in.Rollout, release, chosen)) > 0 {
 		return choice{}, false
 	}
 	c := promote(in.Rollout, release, v1alpha1.GroundsPinned)
@@ -84,23 +84,19 @@ func retried(in Input, _ known) (choice, bool) {
 // needsUnblock reports whether a failure, here or elsewhere, or an unhealthy HealthCheck
 // prevents automatic promotion, whether or not there is a candidate at present.
 func needsUnblock(in Input, candidates []Verdict) bool {
-	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in.Now, in.Rollout, in.Targets) || withinRollbackLimit(in, v1alpha1.VersionInfo{}) != nil {
+	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in.Now, in.Rollout, in.Targets) || withinRollbackLimit(in.Rollout) != nil {
 		return true
 	}
-	unwell := nothingUnhealthy(in, v1alpha1.VersionInfo{}) != nil // the same for every candidate
-	return slices.ContainsFunc(candidates, func(v Verdict) bool {
-		return unwell || notFailedBefore(in, v.Release) != nil || notQuarantined(in, v.Release) != nil
-	})
+	unwell, failed := nothingUnhealthy(in.Rollout, in.Health) != nil, notFailedBefore(in.Rollout, in.Policy, in.Quarantines)
+	held := notQuarantined(in.Rollout, in.Quarantines, in.holding())
+	return slices.ContainsFunc(candidates, func(v Verdict) bool { return unwell || failed(v.Release) != nil || held(v.Release) != nil })
 }
 
 // Bypassed returns the candidate that a user lets go past the gates; empty if there is
 // none.
-func Bypassed(in Input, candidates []Verdict) string {
-	asked := in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation]
-	for _, candidate := range candidates {
-		if candidate.Release.Tag == asked {
-			return asked
-		}
+func Bypassed(rollout *v1alpha1.Rollout, candidates []Verdict) string {
+	if candidate := verdictOf(candidates, rollout.Annotations[v1alpha1.BypassGatesAnnotation]); candidate != nil {
+		return candidate.Release.Tag
 	}
 	return ""
 }

@@ -24,19 +24,20 @@ func (in Input) Compared() []content.Target { return in.Content().Compared(in.la
 // not need it, unless it has it. What has succeeded is not judged again: nothing could keep
 // Flux from the content that it pulled later.
 func (in Input) lacksProof(t content.Target) *verdict.Hold {
+	proven := provenUpstream(in.Upstreams, in.forUpstreams())
 	current := in.Rollout.Current()
 	if t.Image == "" || t.Image != in.Policy.Image || current.State() == v1alpha1.BakeSucceeded {
 		return nil
 	}
 	byUser := current.TriggeredBy != nil && current.TriggeredBy.Kind == v1alpha1.TriggeredByUser
-	if byUser && provenUpstream(in, current.Version) != nil {
+	if byUser && proven(current.Version) != nil {
 		return nil
 	}
 	pulled := releases.Known(in.Rollout.Status.AvailableReleases, current.Version.Tag)
 	if releases.OrEmpty(pulled.Digest) != t.Digest {
 		pulled = v1alpha1.VersionInfo{Tag: current.Version.Tag, Digest: &t.Digest}
 	}
-	return provenUpstream(in, pulled)
+	return proven(pulled)
 }
 
 // decided returns the newest entry that was decided; nil if there is none. Each entry before

@@ -86,12 +86,3 @@ func waysOut(rollout *v1alpha1.Rollout, targets content.Targets) string {
 	}
 	return fmt.Sprintf("%sgo on from %s, or set spec.wantedVersion", adopt, adoptable(targets))
 }
-
-// historyUpToDate checks that no newer promotion than those of the history has written the
-// targets.
-func historyUpToDate(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if !in.Targets.Outdate(in.Rollout.Status.History) {
-		return nil
-	}
-	return &verdict.Hold{Reason: v1alpha1.HistoryOutdatedReason, Message: "the history is older than the targets, and nothing is promoted automatically"}
-}

@@ -27,6 +27,8 @@ var precedence = []func(Input, known) (choice, bool){
 type known struct {
 	// ledger has the known releases.
 	ledger []v1alpha1.VersionInfo
+	// rules are what holds a release.
+	rules []rule
 	// candidates are the newer ones, each with its verdict.
 	candidates []Verdict
 	// problem prevents what a user requests.
@@ -100,7 +102,7 @@ func promoteAutomatically(in Input, candidates []Verdict, release v1alpha1.Versi
 // lifted returns which holds a user has lifted for a release that is chosen automatically.
 func lifted(in Input, candidates []Verdict, release v1alpha1.VersionInfo) []v1alpha1.LiftedHold {
 	var all []v1alpha1.LiftedHold
-	if Bypassed(in, candidates) == release.Tag {
+	if Bypassed(in.Rollout, candidates) == release.Tag {
 		all = append(all, v1alpha1.LiftedGates)
 	}
 	if in.Rollout.UnblocksFailed() && needsUnblock(in, candidates) {

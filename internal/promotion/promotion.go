@@ -263,7 +263,8 @@ func Decide(in Input) Decision {
 	in.Quarantines = in.Quarantines.Indexed(in.Policy.Image, in.Now)
 	ledger, notes := in.grow()
 	problem, until := refused(in, ledger)
-	k := known{ledger, judge(in, ledger), problem}
+	k := known{ledger: ledger, rules: promotionChecks(in), problem: problem}
+	k.candidates = judge(in, ledger, k.rules)
 	c := next(in, k)
 	k.problem = cmp.Or(c.problem, problem)
 	d := Decision{Resets: c.resets, Notes: notes}

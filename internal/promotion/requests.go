@@ -200,7 +200,7 @@ func forceEnded(a asked) *verdict.Problem {
 	case a.isDeployed():
 		return a.deployedAlready(v1alpha1.ForceDeployNotNeededReason)
 	default:
-		if recalled := notRecalled(a.Input, releases.Known(a.known.ledger, a.value)); recalled != nil {
+		if recalled := a.holding().Recalled(releases.Known(a.known.ledger, a.value)); recalled != nil {
 			return a.problem(recalled.Reason, "%s has no effect: %s", a.annotation, recalled.Message)
 		}
 	}

@@ -3,6 +3,7 @@
 package promotion
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -215,13 +216,11 @@ func schedulesLetGoBack(a attempt) *verdict.Hold {
 	if a.Rollout.Spec.Rollback.Schedules != v1alpha1.RollbackSchedulesObey {
 		return nil
 	}
-	for _, check := range []check{everyScheduleValid, everyScheduleOpen} {
-		if hold := check(a.Input, a.to.Version); hold != nil {
-			hold.Message = fmt.Sprintf("goes back to %s when all schedules are open: %s", a.to.Version.Tag, hold.Message)
-			return hold
-		}
+	hold := cmp.Or(everyScheduleValid(a.Gates.Schedules), everyScheduleOpen(a.Gates.Schedules))
+	if hold != nil {
+		hold.Message = fmt.Sprintf("goes back to %s when all schedules are open: %s", a.to.Version.Tag, hold.Message)
 	}
-	return nil
+	return hold
 }
 
 // recordCause says in the history why a promotion has failed, and when a rollback answers

@@ -4,7 +4,6 @@ package promotion
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
@@ -14,12 +13,12 @@ import (
 
 // withinRollbackLimit checks that not too many promotions have failed one after another.
 // Something other than the releases may be broken then, and each try costs an outage.
-func withinRollbackLimit(in Input, _ v1alpha1.VersionInfo) *verdict.Hold {
-	if !in.Rollout.Spec.RollsBack() {
+func withinRollbackLimit(rollout *v1alpha1.Rollout) *verdict.Hold {
+	if !rollout.Spec.RollsBack() {
 		return nil
 	}
-	failed, _ := failuresInARow(in.Rollout.Status.History)
-	failures, most := len(failed), in.Rollout.Spec.Rollback.GetMaxConsecutive()
+	failed, _ := failuresInARow(rollout.Status.History)
+	failures, most := len(failed), rollout.Spec.Rollback.GetMaxConsecutive()
 	if failures < most {
 		return nil
 	}
@@ -49,8 +48,8 @@ func failuresInARow(history []v1alpha1.DeploymentHistoryEntry) (failures []int, 
 // retainForRollback adds the entries that must not be cut if the Rollout goes back by
 // itself: what it goes back to, and everything that withinRollbackLimit counts. The entry
 // that ends the count is needed only while an older failure stays.
-func retainForRollback(now time.Time, policy releases.Policy, quarantines quarantined.Quarantines, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, retained []bool) {
-	if i, _ := provenIn(now, policy, quarantines, history, ledger); i >= 0 {
+func retainForRollback(policy releases.Policy, bad quarantined.Holding, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo, retained []bool) {
+	if i, _ := provenIn(policy, bad, history, ledger); i >= 0 {
 		retained[i] = true
 	}
 	failures, end := failuresInARow(history)

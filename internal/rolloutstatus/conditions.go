@@ -72,7 +72,7 @@ func setReleasesUpdated(b basis) {
 func setGatesPassing(b basis) {
 	considered := promotion.Considered(b.verdicts)
 	passing := len(slices.DeleteFunc(slices.Clone(considered), promotion.Verdict.HeldByGates))
-	switch bypassed := promotion.Bypassed(b.Input, b.verdicts); {
+	switch bypassed := promotion.Bypassed(b.Rollout, b.verdicts); {
 	case bypassed != "" && passing > 0:
 		b.set(v1alpha1.GatesPassingCondition, metav1.ConditionTrue, v1alpha1.GatesBypassedReason,
 			fmt.Sprintf("%s lets %s past every gate", v1alpha1.BypassGatesAnnotation, bypassed))

@@ -33,6 +33,14 @@ type Problem struct {
 	Message string
 }
 
+// Hold returns the problem as what holds a release; nil if there is none.
+func (p *Problem) Hold() *Hold {
+	if p == nil {
+		return nil
+	}
+	return &Hold{Reason: p.Reason, Message: p.Message}
+}
+
 // Note is a fact that is worth reporting once.
 type Note struct {
 	// Reason is one of the v1alpha1 reasons.
