@@ -62,6 +62,18 @@ func changedAt(check *v1alpha1.HealthCheck, otherwise, now time.Time) time.Time 
 	return timeOf(check.Status.LastChangeTime)
 }
 
+// timeOf returns a time of the API; zero if it is absent.
+func timeOf(t *metav1.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.Time
+}
+
+// aMoment is how much later than now the timestamp of a retry may be and still be used as
+// the start of the retry.
+const aMoment = time.Minute
+
 // isAhead reports whether a time is still to come. Clocks of two instances of the controller
 // may differ by a moment, and that is not worth a write.
 func isAhead(at *metav1.Time, now time.Time) bool { return at != nil && at.Sub(now) > aMoment }

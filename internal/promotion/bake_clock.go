@@ -6,15 +6,32 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
-	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
+
+// bake is a promotion, and what its outcome depends on.
+type bake struct {
+	now     time.Time
+	rollout *v1alpha1.Rollout
+	health  evidence.Health
+	targets content.Targets
+	entry   *v1alpha1.DeploymentHistoryEntry
+	// proofs are what the HealthChecks prove about it.
+	proofs evidence.Proofs
+}
+
+func bakeOf(in Input, entry *v1alpha1.DeploymentHistoryEntry) bake {
+	return bake{now: in.Now, rollout: in.Rollout, health: in.Health, targets: in.Targets, entry: entry}
+}
+
+// Protected reports whether a promotion must prove more than that it is applied. Then the
+// next promotion waits for its outcome.
+func Protected(spec *v1alpha1.RolloutSpec) bool {
+	return spec.BakeTime != nil || spec.DeployTimeout != nil || spec.HealthCheckSelector != nil || spec.TargetHealth == v1alpha1.TargetHealthRequired
+}
 
 // The bake clock counts the time in which everything proves the release healthy. It stands
 // still from the moment at which something is first seen not to, and goes on when
@@ -33,31 +50,31 @@ func bakeEnd(now time.Time, rollout *v1alpha1.Rollout, entry *v1alpha1.Deploymen
 	return start.Add(entry.StoodStill(verdict.WholeSecond(now)))
 }
 
-// lull is how long the clock may stand still before that is worth a report: to replace a
-// pod, or to drain a node, takes less.
-const lull = time.Minute
-
-// standStill waits until everything proves the release healthy again.
-func standStill(now time.Time, health evidence.Health, targets content.Targets, entry *v1alpha1.DeploymentHistoryEntry, proofs evidence.Proofs) choice {
-	c := awaitHealth(health, targets, proofs)
-	if targets.AreUnhealthy() {
-		c.Message = truncate.Join(targets.Outdated(), "; ")
-	}
-	since := unprovenSince(entry, now)
-	c.Unproven, c.Message = true, fmt.Sprintf("the bake time stands still since %s; %s", verdict.Clock(since), c.Message)
-	if due := since.Add(lull); now.Before(due) {
-		return c.until(due)
-	}
-	c.Overdue = true
-	return c
-}
-
 // unprovenSince returns since when the clock stands still: now, if nothing says it yet.
 func unprovenSince(entry *v1alpha1.DeploymentHistoryEntry, now time.Time) time.Time {
 	if entry.UnprovenSince != nil {
 		return entry.UnprovenSince.Time
 	}
 	return now
+}
+
+// timeoutOf returns when spec.deployTimeout is over; zero means never. A bake that had
+// already started, and that a user let continue, has met its deadline. A promotion that
+// cannot fail has no deadline.
+func timeoutOf(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) time.Time {
+	if rollout.Spec.DeployTimeout == nil || entry.BakeStartTime != nil || rollout.Recovering() {
+		return time.Time{}
+	}
+	cutoff := entry.Cutoff()
+	return cutoff.Add(rollout.Spec.DeployTimeout.Duration)
+}
+
+// after returns one nanosecond after a deadline: at the deadline itself there is still time.
+func after(deadline time.Time) time.Time {
+	if deadline.IsZero() {
+		return deadline
+	}
+	return deadline.Add(time.Nanosecond)
 }
 
 // longestGrace is the longest time by which a bake may be late before somebody is told.
@@ -101,30 +118,28 @@ func dueAt(rollout *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) (d
 	return time.Time{}, 0
 }
 
-// recordBakeClock stores since when the clock stands still, and for how long it has.
-func recordBakeClock(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || history[0].State() != v1alpha1.BakeInProgress || o.Action != Wait && o.Action != FinishBake {
-		return
+// overdueSince returns when a running rollback is overdue; zero if it never is. The bake
+// time comes on top once it runs. A bake that begins late ends late, and nothing is wrong
+// before that.
+func overdueSince(rollout *v1alpha1.Rollout, targets content.Targets) time.Time {
+	current, spec := rollout.Current(), &rollout.Spec
+	if !spec.RollsBack() || !current.IsRollback() || !current.State().Running() {
+		return time.Time{}
 	}
-	switch entry := &history[0]; {
-	case o.Unproven && entry.UnprovenSince == nil:
-		entry.UnprovenSince = &metav1.Time{Time: in.Now.Truncate(time.Second)}
-	case !o.Unproven && entry.UnprovenSince != nil:
-		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(verdict.WholeSecond(in.Now))}
-		entry.UnprovenSince = nil
-		if o.Action == Wait {
-			entry.BakeStatusMessage = releases.OrNil(truncate.Text(baking(in, entry), verdict.LongestMessage))
+	due := current.PromotedTime().Add(spec.RollbackOverdueAfter(targets.LongestWait()))
+	if bake := spec.BakeTimeOf(current); bake != nil && current.State() == v1alpha1.BakeInProgress {
+		if started := current.BakeStartTime; started != nil && started.After(due) {
+			due = started.Time
 		}
+		due = due.Add(bake.Duration)
 	}
+	return due
 }
 
-// baking describes a bake whose clock runs.
-func baking(in Input, entry *v1alpha1.DeploymentHistoryEntry) string {
-	var bake time.Duration
-	if of := in.Rollout.Spec.BakeTimeOf(entry); of != nil {
-		bake = of.Duration
-	}
-	return fmt.Sprintf("%s; baking for %s, until %s%s", proven(in.Health, in.Targets), bake, verdict.Clock(bakeEnd(in.Now, in.Rollout, entry)), pauses(in.Now, entry))
+// isOverdue reports whether the current promotion is a rollback that is overdue.
+func isOverdue(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets) bool {
+	due := overdueSince(rollout, targets)
+	return !due.IsZero() && now.After(due)
 }
 
 // pauses says for how long the clock stood still; empty if it never did.

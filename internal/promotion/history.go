@@ -99,10 +99,6 @@ func recordOutcome(
 	return history, advance(&history[0], to, o.Message, in)
 }
 
-// aMoment is how much later than now the timestamp of a retry may be and still be used as
-// the start of the retry.
-const aMoment = time.Minute
-
 // recordRetry starts the failed entry again. Deadline and evidence count from the retry.
 // Its timestamp is a signal for other controllers, which compare it with the times of
 // errors. Therefore it is later than any time that was seen. The deadline of the retry
@@ -260,4 +256,21 @@ func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger
 		retainForRollback(in.Policy, in.holding(), history, ledger, retained)
 	}
 	return retained
+}
+
+// recordBakeClock stores since when the clock stands still, and for how long it has.
+func recordBakeClock(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) {
+	if len(history) == 0 || history[0].State() != v1alpha1.BakeInProgress || o.Action != Wait && o.Action != FinishBake {
+		return
+	}
+	switch entry := &history[0]; {
+	case o.Unproven && entry.UnprovenSince == nil:
+		entry.UnprovenSince = &metav1.Time{Time: in.Now.Truncate(time.Second)}
+	case !o.Unproven && entry.UnprovenSince != nil:
+		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(verdict.WholeSecond(in.Now))}
+		entry.UnprovenSince = nil
+		if o.Action == Wait {
+			entry.BakeStatusMessage = releases.OrNil(truncate.Text(bakeOf(in, entry).remaining(), verdict.LongestMessage))
+		}
+	}
 }

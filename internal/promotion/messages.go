@@ -52,6 +52,8 @@ const (
 	forcedText = "requested with " + v1alpha1.ForceDeployAnnotation
 	// carriedText ends the message of an adoption.
 	carriedText = "; the targets carry this version"
+	// atDeadline begins the message of a promotion that failed at its deadline.
+	atDeadline = "not applied and healthy within"
 	// rolledBackFrom begins the message of a rollback.
 	rolledBackFrom = "rolled back from "
 )

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -277,28 +276,4 @@ func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message stri
 			current.Version.Tag, verdict.Clock(due), message)
 	}
 	return back
-}
-
-// overdueSince returns when a running rollback is overdue; zero if it never is. The bake
-// time comes on top once it runs. A bake that begins late ends late, and nothing is wrong
-// before that.
-func overdueSince(rollout *v1alpha1.Rollout, targets content.Targets) time.Time {
-	current, spec := rollout.Current(), &rollout.Spec
-	if !spec.RollsBack() || !current.IsRollback() || !current.State().Running() {
-		return time.Time{}
-	}
-	due := current.PromotedTime().Add(spec.RollbackOverdueAfter(targets.LongestWait()))
-	if bake := spec.BakeTimeOf(current); bake != nil && current.State() == v1alpha1.BakeInProgress {
-		if started := current.BakeStartTime; started != nil && started.After(due) {
-			due = started.Time
-		}
-		due = due.Add(bake.Duration)
-	}
-	return due
-}
-
-// isOverdue reports whether the current promotion is a rollback that is overdue.
-func isOverdue(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets) bool {
-	due := overdueSince(rollout, targets)
-	return !due.IsZero() && now.After(due)
 }
