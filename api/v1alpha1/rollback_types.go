@@ -139,6 +139,12 @@ func (s *RolloutSpec) RollsBack() bool {
 	return s.Rollback != nil
 }
 
+// RespectsBarriers reports whether a forward-only release keeps the Rollout from going
+// back. Only then the status says of its releases whether they are.
+func (s *RolloutSpec) RespectsBarriers() bool {
+	return s.RollsBack() && s.Rollback.Barriers == RollbackBarriersRespect
+}
+
 // Answers reports whether a failure with that cause is answered by a rollback.
 func (r *RolloutRollback) Answers(cause FailureCause) bool {
 	if len(r.Causes) == 0 {

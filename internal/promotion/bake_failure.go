@@ -15,10 +15,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-func fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHealthCheck, message string) choice {
-	return choice{Outcome: Outcome{Action: FailBake, Reason: v1alpha1.BakeTimeFailedReason, Cause: cause, Failed: failed, Message: message}}
-}
-
 func (b bake) failByHealth() choice {
 	failed := b.proofs.Failed(evidence.Disproven)
 	return fail(b.causeByHealth(), failed, describe(failed))

@@ -17,39 +17,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Verdict is the result of the checks for one candidate.
-type Verdict struct {
-	// Release that was evaluated.
-	Release v1alpha1.VersionInfo
-	// Holds are the reasons against promoting it now, the most important first.
-	Holds []verdict.Hold
-}
-
-// Eligible reports whether the candidate has no holds.
-func (v Verdict) Eligible() bool { return len(v.Holds) == 0 }
-
-// HeldBy reports whether the candidate has a hold for one of the reasons.
-func (v Verdict) HeldBy(reasons ...string) bool {
-	for _, hold := range v.Holds {
-		for _, reason := range reasons {
-			if hold.Reason == reason {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// check is a condition that must be true to promote a release without a user's request.
-// It returns nil if the condition is true.
-type check func(v1alpha1.VersionInfo) *verdict.Hold
-
-// forAll is a check with the same result for every release. It is evaluated only once,
-// because there can be thousands of releases.
-func forAll(hold *verdict.Hold) check {
-	return func(v1alpha1.VersionInfo) *verdict.Hold { return hold }
-}
-
 // rule is a check, with the circumstances that lift it.
 type rule struct {
 	require check
@@ -290,6 +257,26 @@ func leftToTheController(rollout *v1alpha1.Rollout) check {
 		}
 		return hold
 	}
+}
+
+// impossible explains why the release that a user requests cannot be promoted; nil if it
+// can.
+func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *verdict.Problem {
+	pinned, forced := rollout.Pinned(), rollout.Forced()
+	switch {
+	case pinned != "" && !releases.IsTag(pinned):
+		return &verdict.Problem{
+			Reason:  v1alpha1.InvalidWantedVersionReason,
+			Message: "spec.wantedVersion " + verdict.Quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
+		}
+	case pinned == "" && forced != "" && !(releases.IsTag(forced) && releases.Contains(ledger, forced)):
+		return &verdict.Problem{
+			Reason: v1alpha1.UnknownReleaseReason,
+			Message: fmt.Sprintf("%s names %s, which is not a known release: correct or remove it, or set spec.wantedVersion",
+				v1alpha1.ForceDeployAnnotation, verdict.Quote(forced)),
+		}
+	}
+	return nil
 }
 
 // policyReadable checks that the ImagePolicy could be read and used.

@@ -5,7 +5,6 @@ package promotion
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
@@ -14,8 +13,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
-
-func (in Input) holding() quarantined.Holding { return in.Quarantines.Holding(in.Policy.Image, in.Now) }
 
 // IsAbout reports whether a quarantine is about a release of the Rollout.
 func IsAbout(in Input, spec *v1alpha1.ReleaseQuarantineSpec, release v1alpha1.VersionInfo) bool {
@@ -45,20 +42,6 @@ func notQuarantined(rollout *v1alpha1.Rollout, quarantines quarantined.Quarantin
 		return forAll(quarantines.Problem.Hold())
 	}
 	return holding.Held
-}
-
-// refused explains why what a user requests is not promoted, or a pinned version is in
-// quarantine, and until when that holds; nil if nothing is in the way.
-func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Time) {
-	wanted := in.Rollout.Pinned()
-	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || runsTag(in.Rollout, in.Policy, wanted) {
-		return problem, time.Time{}
-	}
-	hold := in.holding().Recalled(releases.Known(ledger, wanted))
-	if hold == nil {
-		return nil, time.Time{}
-	}
-	return &verdict.Problem{Reason: hold.Reason, Message: hold.Message}, hold.Until
 }
 
 // forUpstreams returns what the Environments of the Rollout have to know of it.

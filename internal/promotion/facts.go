@@ -71,6 +71,12 @@ func restoreFacts(entry *v1alpha1.DeploymentHistoryEntry, older []v1alpha1.Deplo
 	}
 }
 
+// rollbackOf says in the history what a rollback is about. The entry that it goes back to
+// is nil if it is not known.
+func rollbackOf(failed, to *v1alpha1.DeploymentHistoryEntry) *v1alpha1.RollbackRecord {
+	return &v1alpha1.RollbackRecord{From: failed.Version.Tag, FromID: failed.IDOrZero(), ToID: to.IDOrZero()}
+}
+
 // groundsOf returns why an entry without the field was made, and what a user lifted for it;
 // empty if this controller has not written it. Only this function and causeWithoutField
 // read messages of this controller: they are all that other clients keep.

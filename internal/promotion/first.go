@@ -84,17 +84,6 @@ func firstHolds(rules []rule, rollout *v1alpha1.Rollout, gates Gates, release v1
 	return holds
 }
 
-// namedByGates reports whether all passing gates that name versions name this one.
-func namedByGates(gates []v1alpha1.RolloutGate, tag string) bool {
-	for i := range gates {
-		named := gates[i].Spec.AllowedVersions
-		if gates[i].IsPassing() && named != nil && len(*named) > 0 && !slices.Contains(*named, tag) {
-			return false
-		}
-	}
-	return true
-}
-
 // chooseApplied takes over the version that all targets have set and applied, no matter
 // who has set it.
 func chooseApplied(in Input, ledger []v1alpha1.VersionInfo) choice {

@@ -19,12 +19,6 @@ import (
 // them.
 const mostMarksAsked = 20
 
-// respectsMarks reports whether a forward-only release keeps the Rollout from going back.
-// Only then the status says of its releases whether they are.
-func respectsMarks(spec *v1alpha1.RolloutSpec) bool {
-	return spec.RollsBack() && spec.Rollback.Barriers == v1alpha1.RollbackBarriersRespect
-}
-
 // barrier is what a rollback would have to cross.
 type barrier struct {
 	// forwardOnly are the tags of the releases that are marked as forward-only, newest
@@ -39,7 +33,7 @@ type barrier struct {
 func barrierBetween(in Input, ledger []v1alpha1.VersionInfo, target, failed string) barrier {
 	var found barrier
 	for _, release := range inRange(in, ledger, target, failed) {
-		switch mark := registry(in.Rollout, in.Metadata).Completed(release).ForwardOnly; {
+		switch mark := in.registry().Completed(release).ForwardOnly; {
 		case mark == nil:
 			found.unknown = append(found.unknown, release)
 		case *mark:
@@ -129,7 +123,7 @@ func asDeployed(in Input, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.Ve
 // whether they are forward-only: the newest ones, newest first.
 func marksToAsk(in Input) []v1alpha1.VersionInfo {
 	current := in.Rollout.Current()
-	if current.State() != v1alpha1.BakeFailed || current.RollbackDue == nil || !respectsMarks(&in.Rollout.Spec) {
+	if current.State() != v1alpha1.BakeFailed || current.RollbackDue == nil || !in.Rollout.Spec.RespectsBarriers() {
 		return nil
 	}
 	proven, _ := provenUntil(in)
@@ -149,7 +143,7 @@ const askedWithin = time.Minute
 // again. While that is not known, it does not happen.
 func nothingForwardOnly(a attempt) *verdict.Hold {
 	switch {
-	case !respectsMarks(&a.Rollout.Spec):
+	case !a.Rollout.Spec.RespectsBarriers():
 		return nil
 	case a.MetadataOff:
 		return noMarks()
@@ -188,7 +182,7 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 // whether the current release can be left again.
 func ofUnknownMark(in Input, ledger []v1alpha1.VersionInfo, current *v1alpha1.DeploymentHistoryEntry) (Rollback, time.Time) {
 	release := asDeployed(in, newestFirst(ledger), current.Version.Tag)
-	if registry(in.Rollout, in.Metadata).Completed(release).ForwardOnly != nil {
+	if in.registry().Completed(release).ForwardOnly != nil {
 		return Rollback{}, time.Time{}
 	}
 	if late := current.PromotedTime().Add(askedWithin); in.Now.Before(late) {

@@ -15,16 +15,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// HeldByGates reports whether a gate, a schedule or an Environment holds the candidate.
-func (v Verdict) HeldByGates() bool { return v.heldFor(verdict.IsOfGates) }
-
-// HeldByUpstreams reports whether an environment before this one holds the candidate.
-func (v Verdict) HeldByUpstreams() bool { return v.heldFor(verdict.IsOfUpstreams) }
-
-func (v Verdict) heldFor(is func(reason string) bool) bool {
-	return slices.ContainsFunc(v.Holds, func(h verdict.Hold) bool { return is(h.Reason) })
-}
-
 // everyGatePasses checks that the RolloutGates of the Rollout could be read, and that
 // none is closed.
 func everyGatePasses(gates Gates) *verdict.Hold {
@@ -144,6 +134,26 @@ func (w Window) holds(reason string) bool {
 // allowsVersion applies only allowedVersions. If it is absent, it filters nothing.
 func allowsVersion(gate *v1alpha1.RolloutGate, tag string) bool {
 	return gate.Spec.AllowedVersions == nil || slices.Contains(*gate.Spec.AllowedVersions, tag)
+}
+
+// namedByGates reports whether all passing gates that name versions name this one.
+func namedByGates(gates []v1alpha1.RolloutGate, tag string) bool {
+	for i := range gates {
+		named := gates[i].Spec.AllowedVersions
+		if gates[i].IsPassing() && named != nil && len(*named) > 0 && !slices.Contains(*named, tag) {
+			return false
+		}
+	}
+	return true
+}
+
+// Bypassed returns the candidate that a user lets go past the gates; empty if there is
+// none.
+func Bypassed(rollout *v1alpha1.Rollout, candidates []Verdict) string {
+	if candidate := verdictOf(candidates, rollout.Annotations[v1alpha1.BypassGatesAnnotation]); candidate != nil {
+		return candidate.Release.Tag
+	}
+	return ""
 }
 
 // shown returns all gates, sorted by name.

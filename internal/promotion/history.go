@@ -183,6 +183,15 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1
 	return entry
 }
 
+// triggeredBy returns the user who claims to have caused a manual promotion. For all
+// other promotions it returns the controller.
+func triggeredBy(rollout *v1alpha1.Rollout, foreign map[string]bool, o Outcome) v1alpha1.TriggeredBy {
+	if user := words(rollout, foreign, v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
+		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, verdict.LongestName)}
+	}
+	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
+}
+
 // nextID returns the highest id plus one. If the history was lost, or is older than the
 // targets, it continues from Unix time, above the ids of the targets: other programs may
 // have stored the ids of entries that wrote no target, and of which nothing is left.
@@ -256,6 +265,23 @@ func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger
 		retainForRollback(in.Policy, in.holding(), history, ledger, retained)
 	}
 	return retained
+}
+
+// recordCause says in the history why a promotion has failed, and when a rollback answers
+// it. A rollback itself never fails.
+func recordCause(now time.Time, rollout *v1alpha1.Rollout, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
+	spec := &rollout.Spec
+	if o.Action != FailBake {
+		return
+	}
+	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {
+		return
+	}
+	due := verdict.WholeSecond(now)
+	if delay := spec.Rollback.Delay; delay != nil {
+		due = verdict.WholeSecond(due.Add(delay.Duration))
+	}
+	entry.RollbackDue = &metav1.Time{Time: due}
 }
 
 // recordBakeClock stores since when the clock stands still, and for how long it has.

@@ -3,17 +3,13 @@
 package promotion
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
-	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // chosenManually promotes the release that a user requests, unless it is already the
@@ -53,24 +49,18 @@ func (d Decision) Backward(in Input) bool {
 	return in.Policy.Order.Relation(d.Release, releases.AsListed(d.Ledger, current.Version)) == releases.Older
 }
 
-// impossible explains why the release that a user requests cannot be promoted; nil if it
-// can.
-func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *verdict.Problem {
-	pinned, forced := rollout.Pinned(), rollout.Forced()
-	switch {
-	case pinned != "" && !releases.IsTag(pinned):
-		return &verdict.Problem{
-			Reason:  v1alpha1.InvalidWantedVersionReason,
-			Message: "spec.wantedVersion " + verdict.Quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
-		}
-	case pinned == "" && forced != "" && !(releases.IsTag(forced) && releases.Contains(ledger, forced)):
-		return &verdict.Problem{
-			Reason: v1alpha1.UnknownReleaseReason,
-			Message: fmt.Sprintf("%s names %s, which is not a known release: correct or remove it, or set spec.wantedVersion",
-				v1alpha1.ForceDeployAnnotation, verdict.Quote(forced)),
-		}
+// refused explains why what a user requests is not promoted, or a pinned version is in
+// quarantine, and until when that holds; nil if nothing is in the way.
+func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Time) {
+	wanted := in.Rollout.Pinned()
+	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || in.Policy.IsCurrent(in.Rollout.Status.History, wanted) {
+		return problem, time.Time{}
 	}
-	return nil
+	hold := in.holding().Recalled(releases.Known(ledger, wanted))
+	if hold == nil {
+		return nil, time.Time{}
+	}
+	return &verdict.Problem{Reason: hold.Reason, Message: hold.Message}, hold.Until
 }
 
 // retried re-evaluates the failed current release if a user requests it.
@@ -81,58 +71,7 @@ func retried(in Input, _ known) (choice, bool) {
 	return choice{Outcome: Outcome{Action: Retry, Reason: v1alpha1.RetryRequestedReason, Message: "a retry was requested"}}, true
 }
 
-// needsUnblock reports whether a failure, here or elsewhere, or an unhealthy HealthCheck
-// prevents automatic promotion, whether or not there is a candidate at present.
-func needsUnblock(in Input, candidates []Verdict) bool {
-	if in.Rollout.Current().State() == v1alpha1.BakeFailed || isOverdue(in.Now, in.Rollout, in.Targets) || withinRollbackLimit(in.Rollout) != nil {
-		return true
-	}
-	unwell, failed := nothingUnhealthy(in.Rollout, in.Health) != nil, notFailedBefore(in.Rollout, in.Policy, in.Quarantines)
-	held := notQuarantined(in.Rollout, in.Quarantines, in.holding())
-	return slices.ContainsFunc(candidates, func(v Verdict) bool { return unwell || failed(v.Release) != nil || held(v.Release) != nil })
-}
-
-// Bypassed returns the candidate that a user lets go past the gates; empty if there is
-// none.
-func Bypassed(rollout *v1alpha1.Rollout, candidates []Verdict) string {
-	if candidate := verdictOf(candidates, rollout.Annotations[v1alpha1.BypassGatesAnnotation]); candidate != nil {
-		return candidate.Release.Tag
-	}
-	return ""
-}
-
 func has(rollout *v1alpha1.Rollout, annotation string) bool {
 	_, ok := rollout.Annotations[annotation]
 	return ok
-}
-
-// triggeredBy returns the user who claims to have caused a manual promotion. For all
-// other promotions it returns the controller.
-func triggeredBy(rollout *v1alpha1.Rollout, foreign map[string]bool, o Outcome) v1alpha1.TriggeredBy {
-	if user := words(rollout, foreign, v1alpha1.DeployUserAnnotation); o.Manual && user != "" {
-		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, verdict.LongestName)}
-	}
-	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
-}
-
-// words returns the text that a user gave for this choice in an annotation.
-func words(rollout *v1alpha1.Rollout, foreign map[string]bool, annotation string) string {
-	if foreign[annotation] {
-		return ""
-	}
-	return strings.TrimSpace(rollout.Annotations[annotation])
-}
-
-func requestDigest(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
-	return RequestDigest(words(rollout, foreign, v1alpha1.DeployUserAnnotation), words(rollout, foreign, v1alpha1.DeployMessageAnnotation))
-}
-
-// RequestDigest identifies the user name and the message for a choice. It is empty if both
-// are.
-func RequestDigest(user, message string) string {
-	if user == "" && message == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(user + "\x00" + message))
-	return hex.EncodeToString(sum[:8])
 }

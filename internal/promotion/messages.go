@@ -3,7 +3,11 @@
 package promotion
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -86,6 +90,28 @@ func entryMessage(rollout *v1alpha1.Rollout, foreign map[string]bool, o Outcome)
 	return o.Message + notHeeded(rollout, foreign)
 }
 
+// words returns the text that a user gave for this choice in an annotation.
+func words(rollout *v1alpha1.Rollout, foreign map[string]bool, annotation string) string {
+	if foreign[annotation] {
+		return ""
+	}
+	return strings.TrimSpace(rollout.Annotations[annotation])
+}
+
+func requestDigest(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
+	return RequestDigest(words(rollout, foreign, v1alpha1.DeployUserAnnotation), words(rollout, foreign, v1alpha1.DeployMessageAnnotation))
+}
+
+// RequestDigest identifies the user name and the message for a choice. It is empty if both
+// are.
+func RequestDigest(user, message string) string {
+	if user == "" && message == "" {
+		return ""
+	}
+	sum := sha256.Sum256([]byte(user + "\x00" + message))
+	return hex.EncodeToString(sum[:8])
+}
+
 // notHeeded returns the end of the message of an automatic promotion: the texts that a
 // user has written are not about it, but about a later promotion. It is empty if there
 // are none.
@@ -111,6 +137,14 @@ func wordsOf(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
 		text += ": " + truncate.Text(why, verdict.LongestComplaint)
 	}
 	return text
+}
+
+// nameOf returns the tag and the id of an entry.
+func nameOf(entry *v1alpha1.DeploymentHistoryEntry) string {
+	if entry.ID == nil {
+		return entry.Version.Tag
+	}
+	return fmt.Sprintf("%s (#%d)", entry.Version.Tag, *entry.ID)
 }
 
 // RecoveryMessage says why the promotion of the newest entry cannot fail.

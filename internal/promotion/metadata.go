@@ -12,16 +12,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-func registry(rollout *v1alpha1.Rollout, metadata []releases.Metadata) releases.Registry {
-	return releases.Registry{Images: metadata, Marks: respectsMarks(&rollout.Spec)}
-}
-
-// grow returns the known releases with those that have become known, and what is worth a
-// report about them.
-func (in Input) grow() ([]v1alpha1.VersionInfo, []verdict.Note) {
-	return releases.Grow(in.Rollout, in.Policy, registry(in.Rollout, in.Metadata), in.Now)
-}
-
 // importance decides which of the known releases stay.
 func importance(rollout *v1alpha1.Rollout, policy releases.Policy, gates Gates, promoted string) releases.Importance {
 	allowed := func(tag string) bool { return namedByGates(gates.Gates, tag) }
@@ -72,7 +62,7 @@ func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 		return
 	}
 	newest := status.AvailableReleases[len(status.AvailableReleases)-1]
-	if m := registry(in.Rollout, in.Metadata).MetadataOf(newest); m != nil {
+	if m := in.registry().MetadataOf(newest); m != nil {
 		status.ArtifactType, status.Source = releases.OrNil(truncate.Text(m.ArtifactType, verdict.LongestName)), releases.OrNil(truncate.Text(m.Source, verdict.LongestMessage))
 		status.Title, status.Description = releases.OrNil(truncate.Text(m.Title, verdict.LongestName)), releases.OrNil(truncate.Text(m.Description, verdict.LongestMessage))
 	}
@@ -80,8 +70,8 @@ func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 
 // completedEntry returns the release of an entry with the metadata from the registry.
 func completedEntry(in Input, history []v1alpha1.DeploymentHistoryEntry, i int) v1alpha1.VersionInfo {
-	if release, ok := in.Content().OfEntry(history, i); ok && registry(in.Rollout, in.Metadata).MetadataOf(release) != nil {
-		return registry(in.Rollout, in.Metadata).Completed(release)
+	if release, ok := in.Content().OfEntry(history, i); ok && in.registry().MetadataOf(release) != nil {
+		return in.registry().Completed(release)
 	}
 	return history[i].Version
 }
@@ -105,7 +95,7 @@ func metadataResolved(in Input, ledger []v1alpha1.VersionInfo, notes []verdict.N
 // resolvesMore reports whether the registry reports anything that is not stored.
 func resolvesMore(in Input, ledger []v1alpha1.VersionInfo) bool {
 	before := in.Rollout.Status
-	fills := func(v v1alpha1.VersionInfo) bool { return registry(in.Rollout, in.Metadata).Completed(v) != v }
+	fills := func(v v1alpha1.VersionInfo) bool { return in.registry().Completed(v) != v }
 	if slices.ContainsFunc(before.AvailableReleases, fills) {
 		return true
 	}

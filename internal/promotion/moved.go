@@ -10,11 +10,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
-// Content returns what is known of the content that the targets run.
-func (in Input) Content() content.Running {
-	return content.Running{Rollout: in.Rollout, Targets: in.Targets, Policy: in.Policy, Metadata: in.Metadata}
-}
-
 // Compared returns the targets after it has compared the content that Flux pulled with the
 // content of the release.
 func (in Input) Compared() []content.Target { return in.Content().Compared(in.lacksProof) }

@@ -39,7 +39,7 @@ func adopted(in Input, k known) (choice, bool) {
 // one until the user confirms it.
 func isFollowed(rollout *v1alpha1.Rollout, policy releases.Policy, targets content.Targets, wanted string) bool {
 	confirmed := targets.Outdate(rollout.Status.History) && rollout.AsksToAdopt()
-	return runsTag(rollout, policy, wanted) && !confirmed
+	return policy.IsCurrent(rollout.Status.History, wanted) && !confirmed
 }
 
 // adoptable returns the version that all targets carry; empty if they carry different ones,

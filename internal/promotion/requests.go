@@ -57,7 +57,7 @@ func answers(in Input, o Outcome, k known) Requests {
 		return r // no user requested it
 	}
 	unknown := in.Targets.Outdate(in.Rollout.Status.History) && !o.Manual
-	if !unknown && usesUpWords(in, o) {
+	if !unknown && wordsUsedUp(in, o) {
 		r.consume(in.Rollout, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
 	for _, request := range requests {
@@ -69,9 +69,9 @@ func answers(in Input, o Outcome, k known) Requests {
 	return r
 }
 
-// usesUpWords reports whether message and user name are used up. Those for this promotion
+// wordsUsedUp reports whether message and user name are used up. Those for this promotion
 // must not be taken for those of the next one.
-func usesUpWords(in Input, o Outcome) bool {
+func wordsUsedUp(in Input, o Outcome) bool {
 	if o.Action.Promotes() {
 		return o.Action != Adopt
 	}
@@ -222,7 +222,7 @@ func bypassUsed(a asked) bool {
 
 // isDeployed reports whether the request names the current release, which stays it.
 func (a asked) isDeployed() bool {
-	return runsTag(a.Rollout, a.Policy, a.value) && !a.isNext()
+	return a.Policy.IsCurrent(a.Rollout.Status.History, a.value) && !a.isNext()
 }
 
 // bypassEnded declines a request to bypass gates. Where there is an Environment, each ends

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -21,38 +20,6 @@ import (
 // only to a release whose newest entry here has not failed. So each round needs a release
 // that was not tried since a user last chose it, and withinRollbackLimit ends the rounds
 // with ever newer releases.
-
-// Rollback is what is said of going back: the condition RolledBack.
-type Rollback struct {
-	// Hold is why a failed promotion is not answered by a rollback, at least not yet. For a
-	// rollback that is current, it says what was done. It has no Reason if there is nothing
-	// to say.
-	verdict.Hold
-	// Done is true if the current promotion is a rollback.
-	Done bool
-}
-
-// waits reports whether the Rollout goes back as soon as what holds it back has ended.
-func (r Rollback) waits() bool {
-	switch r.Reason {
-	case v1alpha1.RollbackDelayedReason, v1alpha1.ScheduleClosedReason, v1alpha1.InvalidScheduleReason,
-		v1alpha1.PinnedReason, v1alpha1.ForcedReason:
-		return true
-	}
-	return false
-}
-
-// attempt is a rollback that may be possible.
-type attempt struct {
-	Input
-	ledger []v1alpha1.VersionInfo
-	// failed is the entry to go back from.
-	failed *v1alpha1.DeploymentHistoryEntry
-	// to is the entry to go back to; nil if there is none.
-	to *v1alpha1.DeploymentHistoryEntry
-	// until is when time alone makes it another one; zero means never.
-	until time.Time
-}
 
 // rollbackChecks is the complete policy of rollbacks, in the order in which the reasons
 // are reported. Everything else, such as gates and Environments, is not asked: to go back
@@ -84,11 +51,6 @@ func isToBeAnswered(rollout *v1alpha1.Rollout) bool {
 	return rollout.Spec.RollsBack() && current.State() == v1alpha1.BakeFailed && !current.IsRollback()
 }
 
-func newAttempt(in Input, ledger []v1alpha1.VersionInfo) attempt {
-	to, until := provenUntil(in)
-	return attempt{Input: in, ledger: ledger, failed: in.Rollout.Current(), to: to, until: until}
-}
-
 // hold returns the first reason against going back; nil if there is none.
 func (a attempt) hold() *verdict.Hold {
 	for _, check := range rollbackChecks {
@@ -97,12 +59,6 @@ func (a attempt) hold() *verdict.Hold {
 		}
 	}
 	return nil
-}
-
-// rollbackOf says in the history what a rollback is about. The entry that it goes back to
-// is nil if it is not known.
-func rollbackOf(failed, to *v1alpha1.DeploymentHistoryEntry) *v1alpha1.RollbackRecord {
-	return &v1alpha1.RollbackRecord{From: failed.Version.Tag, FromID: failed.IDOrZero(), ToID: to.IDOrZero()}
 }
 
 // longestWhy is how many characters of the cause of a failure the message of a rollback
@@ -115,14 +71,6 @@ func (a attempt) message() string {
 		text += ": " + truncate.Text(*why, longestWhy)
 	}
 	return text
-}
-
-// nameOf returns the tag and the id of an entry.
-func nameOf(entry *v1alpha1.DeploymentHistoryEntry) string {
-	if entry.ID == nil {
-		return entry.Version.Tag
-	}
-	return fmt.Sprintf("%s (#%d)", entry.Version.Tag, *entry.ID)
 }
 
 // failureIsAnswered checks that the failure was marked when it was recorded. So a
@@ -222,23 +170,6 @@ func schedulesLetGoBack(a attempt) *verdict.Hold {
 	return hold
 }
 
-// recordCause says in the history why a promotion has failed, and when a rollback answers
-// it. A rollback itself never fails.
-func recordCause(now time.Time, rollout *v1alpha1.Rollout, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
-	spec := &rollout.Spec
-	if o.Action != FailBake {
-		return
-	}
-	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {
-		return
-	}
-	due := verdict.WholeSecond(now)
-	if delay := spec.Rollback.Delay; delay != nil {
-		due = verdict.WholeSecond(due.Add(delay.Duration))
-	}
-	entry.RollbackDue = &metav1.Time{Time: due}
-}
-
 // standing returns what is said of going back, and when time alone changes that. The message
 // is that of the running promotion.
 func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback, time.Time) {
@@ -253,9 +184,9 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 			return Rollback{Hold: *hold}, never
 		}
 		return Rollback{Hold: verdict.Hold{Reason: v1alpha1.RollbackDelayedReason, Message: "goes back to " + a.to.Version.Tag}}, never
-	case in.MetadataOff && respectsMarks(&in.Rollout.Spec):
+	case in.MetadataOff && in.Rollout.Spec.RespectsBarriers():
 		return Rollback{Hold: *noMarks()}, never
-	case respectsMarks(&in.Rollout.Spec) && current != nil && current.State() != v1alpha1.BakeFailed:
+	case in.Rollout.Spec.RespectsBarriers() && current != nil && current.State() != v1alpha1.BakeFailed:
 		return ofUnknownMark(in, ledger, current)
 	}
 	return Rollback{}, never
@@ -276,4 +207,27 @@ func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message stri
 			current.Version.Tag, verdict.Clock(due), message)
 	}
 	return back
+}
+
+// WayOut returns how to continue after the newest history entry has failed: what the
+// controller does, or else what a user can do, and which release is good to go back to.
+func WayOut(in Input) string {
+	back, _ := standing(in, in.Rollout.Status.AvailableReleases, "")
+	switch {
+	case back.Reason == "":
+		return goOn(in)
+	case back.waits():
+		return back.Message
+	}
+	return back.Message + "; " + goOn(in)
+}
+
+// goOn returns what a user can do.
+func goOn(in Input) string {
+	good, _ := provenUntil(in)
+	if good == nil {
+		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
+	}
+	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
+		truncate.Text(good.Version.Tag, releases.LongestOfOld))
 }

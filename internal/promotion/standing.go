@@ -64,7 +64,7 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 	switch current := in.Rollout.Current(); {
 	case !releases.IsTag(tag):
 		return NoTag, verdict.Quote(tag) + " cannot be a tag in an OCI registry"
-	case runsTag(in.Rollout, in.Policy, tag):
+	case in.Policy.IsCurrent(in.Rollout.Status.History, tag):
 		return Deployed, fmt.Sprintf("%s is deployed: %s", tag, current.State())
 	case s.Verdict != nil:
 		return Candidate, ""
@@ -89,20 +89,4 @@ func newestEntry(rollout *v1alpha1.Rollout, tag string) *v1alpha1.DeploymentHist
 		}
 	}
 	return nil
-}
-
-func verdictOf(candidates []Verdict, tag string) *Verdict {
-	for i := range candidates {
-		if candidates[i].Release.Tag == tag {
-			return &candidates[i]
-		}
-	}
-	return nil
-}
-
-// runsTag reports whether the current release has that tag, and is one of the image of the
-// policy.
-func runsTag(rollout *v1alpha1.Rollout, policy releases.Policy, tag string) bool {
-	current := rollout.Current()
-	return current != nil && current.Version.Tag == tag && !policy.IsOfAnother(current)
 }

@@ -23,7 +23,7 @@ func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHist
 	deployed := PositionOf(ledger, history, policy)
 	var candidates []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		if deployed.mayBeNewer(release, i) && !isCurrent(history, release, policy) && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
+		if deployed.mayBeNewer(release, i) && !policy.IsCurrent(history, release.Tag) && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
 			candidates = append(candidates, release)
 		}
 	}
@@ -78,12 +78,6 @@ func CandidatesOf(rollout *v1alpha1.Rollout, policy Policy, ledger []v1alpha1.Ve
 		listed[rollout.Status.ReleaseCandidates[i].Tag] = true
 	}
 	return slices.DeleteFunc(candidates, func(v v1alpha1.VersionInfo) bool { return !listed[v.Tag] })
-}
-
-// isCurrent reports whether the release is deployed now. The position is not enough if
-// the policy cannot rank the release, or if the known releases list it twice.
-func isCurrent(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo, policy Policy) bool {
-	return len(history) > 0 && history[0].Version.Tag == release.Tag && !policy.IsOfAnother(&history[0])
 }
 
 // PositionOf returns what candidates must be newer than. This is the current release. If

@@ -35,6 +35,12 @@ func (p Policy) IsOfAnother(entry *v1alpha1.DeploymentHistoryEntry) bool {
 	return imagename.Differ(entry.Image, p.Ranked())
 }
 
+// IsCurrent reports whether a tag is what the newest promotion deployed. The position is not
+// enough if the policy cannot rank the release, or if the known releases list it twice.
+func (p Policy) IsCurrent(history []v1alpha1.DeploymentHistoryEntry, tag string) bool {
+	return len(history) > 0 && history[0].Version.Tag == tag && !p.IsOfAnother(&history[0])
+}
+
 // BeforeMove returns the newest promotion whose image is known, if it is one of another
 // image; else nil.
 func BeforeMove(history []v1alpha1.DeploymentHistoryEntry, policy Policy) *v1alpha1.DeploymentHistoryEntry {

@@ -4,37 +4,29 @@ package promotion
 
 import (
 	"cmp"
-	"fmt"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
-	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// WayOut returns how to continue after the newest history entry has failed: what the
-// controller does, or else what a user can do, and which release is good to go back to.
-func WayOut(in Input) string {
-	back, _ := standing(in, in.Rollout.Status.AvailableReleases, "")
-	switch {
-	case back.Reason == "":
-		return goOn(in)
-	case back.waits():
-		return back.Message
-	}
-	return back.Message + "; " + goOn(in)
+// attempt is a rollback that may be possible.
+type attempt struct {
+	Input
+	ledger []v1alpha1.VersionInfo
+	// failed is the entry to go back from.
+	failed *v1alpha1.DeploymentHistoryEntry
+	// to is the entry to go back to; nil if there is none.
+	to *v1alpha1.DeploymentHistoryEntry
+	// until is when time alone makes it another one; zero means never.
+	until time.Time
 }
 
-// goOn returns what a user can do.
-func goOn(in Input) string {
-	good, _ := provenUntil(in)
-	if good == nil {
-		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
-	}
-	return fmt.Sprintf("last good release: %s; roll back with spec.wantedVersion, or annotate with retry or unblock-failed",
-		truncate.Text(good.Version.Tag, releases.LongestOfOld))
+func newAttempt(in Input, ledger []v1alpha1.VersionInfo) attempt {
+	to, until := provenUntil(in)
+	return attempt{Input: in, ledger: ledger, failed: in.Rollout.Current(), to: to, until: until}
 }
 
 // provenUntil returns the entry of the release that is good to go back to, nil if the history
