@@ -8,14 +8,20 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // attempt is a rollback that may be possible.
 type attempt struct {
-	Input
-	ledger []v1alpha1.VersionInfo
+	content.Running
+	now       time.Time
+	registry  releases.Registry
+	schedules []Window
+	// metadataOff is true if the controller does not read the registry.
+	metadataOff bool
+	ledger      []v1alpha1.VersionInfo
 	// failed is the entry to go back from.
 	failed *v1alpha1.DeploymentHistoryEntry
 	// to is the entry to go back to; nil if there is none.
@@ -25,19 +31,22 @@ type attempt struct {
 }
 
 func newAttempt(in Input, ledger []v1alpha1.VersionInfo) attempt {
-	to, until := provenUntil(in)
-	return attempt{Input: in, ledger: ledger, failed: in.Rollout.Current(), to: to, until: until}
+	to, until := provenUntil(in.Rollout, in.Policy, in.holding())
+	return attempt{
+		Running: in.Content(), now: in.Now, registry: in.registry(), schedules: in.Gates.Schedules, metadataOff: in.MetadataOff,
+		ledger: ledger, failed: in.Rollout.Current(), to: to, until: until,
+	}
 }
 
 // provenUntil returns the entry of the release that is good to go back to, nil if the history
 // has none, and when time alone makes it a newer one: when the first quarantine of such a
 // release ends. Zero means never.
-func provenUntil(in Input) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
-	i, until := provenIn(in.Policy, in.holding(), in.Rollout.Status.History, in.Rollout.Status.AvailableReleases)
+func provenUntil(rollout *v1alpha1.Rollout, policy releases.Policy, bad quarantined.Holding) (*v1alpha1.DeploymentHistoryEntry, time.Time) {
+	i, until := provenIn(policy, bad, rollout.Status.History, rollout.Status.AvailableReleases)
 	if i < 0 {
 		return nil, until
 	}
-	return &in.Rollout.Status.History[i], until
+	return &rollout.Status.History[i], until
 }
 
 // provenIn returns the index of the newest entry that has succeeded, and whose release has

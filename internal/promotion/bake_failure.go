@@ -151,23 +151,22 @@ func (b bake) failByTargets() choice {
 	return fail(b.cause(), nil, truncate.Join(b.targets.Outdated(), "; "))
 }
 
-// recovery explains why the promotion of this decision cannot fail; nil if it can. The
+// recovery explains why the promotion that follows cannot fail; nil if it can. The
 // release that it replaces is already broken. If this way out were reported as a failure,
 // that would only block the next one.
-func recovery(in Input, o Outcome) *verdict.Note {
-	previous := in.Rollout.Current()
+func (b bake) recovery(o Outcome) *verdict.Note {
 	why := v1alpha1.Recovery("")
 	switch {
 	case o.Action == Adopt:
-	case previous.State() == v1alpha1.BakeFailed, previous.IsRollback() && (isOverdue(in.Now, in.Rollout, in.Targets) || o.Reason == v1alpha1.TagMovedReason):
+	case b.entry.State() == v1alpha1.BakeFailed, b.entry.IsRollback() && (isOverdue(b.now, b.rollout, b.targets) || o.Reason == v1alpha1.TagMovedReason):
 		why = v1alpha1.RecoveryFromFailure
-	case o.Manual && len(evidence.Unhealthy(in.Health.Checks)) > 0:
+	case o.Manual && len(evidence.Unhealthy(b.health.Checks)) > 0:
 		why = v1alpha1.RecoveryWhileUnhealthy
 	}
 	if why == "" {
 		return nil
 	}
-	return &verdict.Note{Reason: string(why), Message: recoveryMessage(why, o.Release.Tag, previous)}
+	return &verdict.Note{Reason: string(why), Message: recoveryMessage(why, o.Release.Tag, b.entry)}
 }
 
 func describe(failed []v1alpha1.FailedHealthCheck) string {

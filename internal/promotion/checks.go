@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -123,7 +124,7 @@ func judge(in Input, ledger []v1alpha1.VersionInfo, rules []rule) []Verdict {
 		considerWithoutPosition(in.Rollout, in.Policy, verdicts)
 	default:
 		considerSameVersion(deployed, verdicts)
-		considerOnlyNext(in, verdicts)
+		considerOnlyNext(in.Rollout, in.Upstreams, in.forUpstreams(), verdicts)
 	}
 	return verdicts
 }
@@ -196,12 +197,12 @@ func considerSameVersion(deployed releases.Position, verdicts []Verdict) {
 // may be skipped. What an environment before this one has left behind will never be
 // proven there, and what has the same version as the deployed one may be older. It is not the
 // next one.
-func considerOnlyNext(in Input, verdicts []Verdict) {
-	if in.Rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext {
+func considerOnlyNext(rollout *v1alpha1.Rollout, upstreams upstream.Upstreams, as upstream.Rollout, verdicts []Verdict) {
+	if rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext {
 		return
 	}
 	next := len(verdicts) - 1
-	for next >= 0 && (in.Upstreams.IsLeftBehind(in.forUpstreams(), verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
+	for next >= 0 && (upstreams.IsLeftBehind(as, verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
 		next--
 	}
 	for i := range next {

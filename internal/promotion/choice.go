@@ -18,6 +18,8 @@ type known struct {
 	rules []rule
 	// candidates are the newer ones, each with its verdict.
 	candidates []Verdict
+	// unblocks is true if a user lifts a failure, and there is one.
+	unblocks bool
 	// problem prevents what a user requests.
 	problem *verdict.Problem
 }
@@ -72,7 +74,7 @@ func fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHealthCheck, mess
 func promotedNext(in Input, k known) (choice, bool) {
 	for i := range k.candidates {
 		if k.candidates[i].Eligible() {
-			c := promoteAutomatically(in, k.candidates, k.candidates[i].Release, strategyOf(in.Rollout))
+			c := promoteAutomatically(in, k, k.candidates[i].Release, strategyOf(in.Rollout))
 			c.superseded = k.candidates[i+1:]
 			return c, true
 		}
@@ -89,27 +91,28 @@ func strategyOf(rollout *v1alpha1.Rollout) v1alpha1.Grounds {
 }
 
 // promoteAutomatically promotes a release that no user has named as the one to deploy.
-func promoteAutomatically(in Input, candidates []Verdict, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) choice {
+func promoteAutomatically(in Input, k known, release v1alpha1.VersionInfo, grounds v1alpha1.Grounds) choice {
 	c := promote(in.Rollout, release, grounds)
-	c.Lifted = lifted(in, candidates, release)
+	c.Lifted = lifted(in, k, release)
 	c.Manual = c.hasLifted(v1alpha1.LiftedPromotion)
-	c.Reason, c.Message = v1alpha1.EligibleReason, choiceMessage(in, c.Outcome)
+	c.Reason, c.Message = v1alpha1.EligibleReason, choiceMessage(c.Outcome, in.Policy.Name, in.Upstreams.Unchecked(release), wordsOf(in.Rollout, in.ForeignAnnotations))
 	return c
 }
 
 // lifted returns which holds a user has lifted for a release that is chosen automatically.
-func lifted(in Input, candidates []Verdict, release v1alpha1.VersionInfo) []v1alpha1.LiftedHold {
+func lifted(in Input, k known, release v1alpha1.VersionInfo) []v1alpha1.LiftedHold {
 	var all []v1alpha1.LiftedHold
-	if Bypassed(in.Rollout, candidates) == release.Tag {
+	if Bypassed(in.Rollout, k.candidates) == release.Tag {
 		all = append(all, v1alpha1.LiftedGates)
 	}
-	if in.Rollout.UnblocksFailed() && needsUnblock(in, candidates) {
+	if k.unblocks {
 		all = append(all, v1alpha1.LiftedFailure)
 	}
-	if in.Upstreams.Bypassed(in.forUpstreams(), release) {
+	as := in.forUpstreams()
+	if in.Upstreams.Bypassed(as, release) {
 		all = append(all, v1alpha1.LiftedUpstreams)
 	}
-	if in.Upstreams.IsPromoted(in.forUpstreams(), release.Tag) {
+	if in.Upstreams.IsPromoted(as, release.Tag) {
 		all = append(all, v1alpha1.LiftedPromotion)
 	}
 	return all

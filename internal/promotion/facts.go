@@ -4,16 +4,11 @@ package promotion
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
@@ -128,22 +123,3 @@ func causeWithoutField(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureC
 func causeOf(entry *v1alpha1.DeploymentHistoryEntry) v1alpha1.FailureCause {
 	return cmp.Or(entry.Cause, v1alpha1.CauseDeployTimeout)
 }
-
-// recordApplied stores when the targets were first seen to have applied the release of the
-// current entry.
-func recordApplied(now time.Time, rollout *v1alpha1.Rollout, targets content.Targets, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || !history[0].State().Running() || history[0].AppliedTime != nil || targets.Outdate(rollout.Status.History) || !targets.AreApplied() {
-		return
-	}
-	history[0].AppliedTime = &metav1.Time{Time: now.Truncate(time.Second)}
-}
-
-// proofOf counts what the release is proven by, once everything is applied and healthy.
-func proofOf(health evidence.Health, targets content.Targets) *v1alpha1.Proof {
-	return &v1alpha1.Proof{
-		Targets: asCount(len(targets.All)), PulledOnly: asCount(targets.PulledOnly()), HealthChecks: asCount(len(health.Checks)),
-	}
-}
-
-// asCount returns a number as the API has it.
-func asCount(n int) int32 { return int32(min(n, math.MaxInt32)) }

@@ -53,7 +53,7 @@ func chooseFirstRelease(in Input, k known) choice {
 	if later := recognizedBy(in.Rollout, k.candidates, offered[0].Release); at < 0 && in.Now.Before(later) {
 		return choice{at: later}
 	}
-	return promoteAutomatically(in, k.candidates, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
+	return promoteAutomatically(in, k, offered[max(0, at)].Release, v1alpha1.GroundsFirst)
 }
 
 // recognizedWithin is how long the first release waits for the digests of newer ones.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -30,10 +31,10 @@ type barrier struct {
 
 // barrierBetween returns what a rollback from the failed tag to the target would have to
 // cross.
-func barrierBetween(in Input, ledger []v1alpha1.VersionInfo, target, failed string) barrier {
+func barrierBetween(r content.Running, registry releases.Registry, ledger []v1alpha1.VersionInfo, target, failed string) barrier {
 	var found barrier
-	for _, release := range inRange(in, ledger, target, failed) {
-		switch mark := in.registry().Completed(release).ForwardOnly; {
+	for _, release := range inRange(r, ledger, target, failed) {
+		switch mark := registry.Completed(release).ForwardOnly; {
 		case mark == nil:
 			found.unknown = append(found.unknown, release)
 		case *mark:
@@ -51,13 +52,13 @@ func barrierBetween(in Input, ledger []v1alpha1.VersionInfo, target, failed stri
 // What cannot be compared counts as well: a barrier that is missed does more harm than
 // one that is not needed. If the target is newer than the failed release, nothing is
 // taken back.
-func inRange(in Input, ledger []v1alpha1.VersionInfo, target, failed string) []v1alpha1.VersionInfo {
-	order, listed := in.Policy.Order, newestFirst(ledger)
+func inRange(r content.Running, ledger []v1alpha1.VersionInfo, target, failed string) []v1alpha1.VersionInfo {
+	order, listed := r.Policy.Order, newestFirst(ledger)
 	from, to := standOf(order, listed, target), standOf(order, listed, failed)
 	if to.upTo(from) {
 		return nil
 	}
-	between := []v1alpha1.VersionInfo{asDeployed(in, listed, failed)}
+	between := []v1alpha1.VersionInfo{asDeployed(r, listed, failed)}
 	for age, release := range listed {
 		at := stand{order.Placed(release), age}
 		if release.Tag != failed && releases.IsTag(release.Tag) && !at.upTo(from) && !to.upTo(at) {
@@ -102,13 +103,13 @@ func (s stand) upTo(other stand) bool {
 
 // asDeployed returns the release of the newest entry with a tag, with the content that it
 // was deployed with, and with what is known of that content.
-func asDeployed(in Input, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
-	release, history := releases.Known(ledger, tag), in.Rollout.Status.History
+func asDeployed(r content.Running, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
+	release, history := releases.Known(ledger, tag), r.Rollout.Status.History
 	for i := range history {
 		if history[i].Version.Tag != tag {
 			continue
 		}
-		deployed, _ := in.Content().OfEntry(history, i)
+		deployed, _ := r.OfEntry(history, i)
 		if deployed.Digest != nil && !releases.Equal(deployed.Digest, release.Digest) {
 			return deployed
 		}
@@ -126,12 +127,12 @@ func marksToAsk(in Input) []v1alpha1.VersionInfo {
 	if current.State() != v1alpha1.BakeFailed || current.RollbackDue == nil || !in.Rollout.Spec.RespectsBarriers() {
 		return nil
 	}
-	proven, _ := provenUntil(in)
+	proven, _ := provenUntil(in.Rollout, in.Policy, in.holding())
 	if proven == nil {
 		return nil
 	}
 	ledger, _ := in.grow()
-	unknown := barrierBetween(in, ledger, proven.Version.Tag, current.Version.Tag).unknown
+	unknown := barrierBetween(in.Content(), in.registry(), ledger, proven.Version.Tag, current.Version.Tag).unknown
 	return unknown[:min(len(unknown), mostMarksAsked)]
 }
 
@@ -145,10 +146,10 @@ func nothingForwardOnly(a attempt) *verdict.Hold {
 	switch {
 	case !a.Rollout.Spec.RespectsBarriers():
 		return nil
-	case a.MetadataOff:
+	case a.metadataOff:
 		return noMarks()
 	}
-	switch b := barrierBetween(a.Input, a.ledger, a.to.Version.Tag, a.failed.Version.Tag); {
+	switch b := barrierBetween(a.Running, a.registry, a.ledger, a.to.Version.Tag, a.failed.Version.Tag); {
 	case len(b.forwardOnly) > 0:
 		return &verdict.Hold{
 			Reason: v1alpha1.RollbackBarrierReason,
@@ -164,7 +165,7 @@ func nothingForwardOnly(a attempt) *verdict.Hold {
 // marksUnknown waits for the registry, and says so after a while.
 func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 	what := fmt.Sprintf("it is not known whether %s can be left again", truncate.List(listTags(releases)))
-	if late := a.failed.RollbackDue.Add(askedWithin); a.Now.Before(late) {
+	if late := a.failed.RollbackDue.Add(askedWithin); a.now.Before(late) {
 		return &verdict.Hold{
 			Reason:  v1alpha1.RollbackDelayedReason,
 			Message: fmt.Sprintf("goes back to %s unless that crosses a forward-only release: %s, and the registry is being queried", a.to.Version.Tag, what),
@@ -180,12 +181,13 @@ func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
 
 // ofUnknownMark says, before a rollback is needed, that there would be none: nobody knows
 // whether the current release can be left again.
-func ofUnknownMark(in Input, ledger []v1alpha1.VersionInfo, current *v1alpha1.DeploymentHistoryEntry) (Rollback, time.Time) {
-	release := asDeployed(in, newestFirst(ledger), current.Version.Tag)
-	if in.registry().Completed(release).ForwardOnly != nil {
+func (a attempt) ofUnknownMark() (Rollback, time.Time) {
+	current := a.failed
+	release := asDeployed(a.Running, newestFirst(a.ledger), current.Version.Tag)
+	if a.registry.Completed(release).ForwardOnly != nil {
 		return Rollback{}, time.Time{}
 	}
-	if late := current.PromotedTime().Add(askedWithin); in.Now.Before(late) {
+	if late := current.PromotedTime().Add(askedWithin); a.now.Before(late) {
 		return Rollback{}, late
 	}
 	return Rollback{Hold: verdict.Hold{

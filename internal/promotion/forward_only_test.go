@@ -146,7 +146,7 @@ func TestWhatARollbackTakesBack(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := ranking(t, test.spec, fixture.MakeRollout("shop").Obj())
-			differ(t, test.want, tagsIn(inRange(in, fixture.Releases(test.ledger...), test.target, test.failed)))
+			differ(t, test.want, tagsIn(inRange(in.Content(), fixture.Releases(test.ledger...), test.target, test.failed)))
 		})
 	}
 }
@@ -172,7 +172,7 @@ func TestFailedReleaseIsTheContentThatWasDeployed(t *testing.T) {
 				fixture.MakeEntry("1.0.0").Succeeded(), fixture.MakeEntry("1.1.0").Version(marked("1.1.0", true)).Cancelled())
 			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, rollout.Obj())
 			ledger := []v1alpha1.VersionInfo{unmarked("1.0.0"), test.listed}
-			differ(t, []v1alpha1.VersionInfo{test.want}, inRange(in, ledger, "1.0.0", "1.1.0"))
+			differ(t, []v1alpha1.VersionInfo{test.want}, inRange(in.Content(), ledger, "1.0.0", "1.1.0"))
 		})
 	}
 }
@@ -215,7 +215,7 @@ func TestBarrier(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := ranking(t, releases.OrderSpec{Kind: releases.BySemver, Range: "*"}, goingBack(fixture.MakeRollout("shop")))
 			in.Metadata = test.metadata
-			differ(t, test.want, barrierBetween(in, test.ledger, "1.0.0", "1.2.0"), cmp.AllowUnexported(barrier{}))
+			differ(t, test.want, barrierBetween(in.Content(), in.registry(), test.ledger, "1.0.0", "1.2.0"), cmp.AllowUnexported(barrier{}))
 		})
 	}
 }

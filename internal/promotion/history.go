@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -44,126 +45,130 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	}
 	recordContent(in, history)
 	recordReported(in.Rollout, in.Quarantines, history)
-	if !d.Action.Promotes() {
-		recordApplied(in.Now, in.Rollout, in.Targets, history)
-		recordBakeClock(in, d.Outcome, history)
+	b := bakeOf(in, nil)
+	if len(history) > 0 {
+		b.entry = &history[0]
 	}
-	switch d.Action {
+	if !d.Action.Promotes() {
+		b.recordApplied()
+		b.recordClock(d.Outcome)
+	}
+	switch pulled := in.Content().Pulled(); d.Action {
 	case Promote, Supersede, Adopt:
-		return recordPromotion(in, d, history)
+		return recordPromotion(in, b, d, history)
 	case StartBake:
-		return recordOutcome(in, d.Outcome, history, v1alpha1.BakeInProgress)
+		return history, b.recordOutcome(d.Outcome, v1alpha1.BakeInProgress, pulled)
 	case FinishBake:
-		return recordOutcome(in, d.Outcome, history, v1alpha1.BakeSucceeded)
+		return history, b.recordOutcome(d.Outcome, v1alpha1.BakeSucceeded, pulled)
 	case FailBake:
-		return recordOutcome(in, d.Outcome, history, v1alpha1.BakeFailed)
+		return history, b.recordOutcome(d.Outcome, v1alpha1.BakeFailed, pulled)
 	case Retry:
-		return recordRetry(in, history)
+		return history, b.recordRetry()
 	case Nothing, Wait:
 	}
 	return history, nil
 }
 
 // advance is the only function that changes the state of a history entry.
-func advance(e *v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus, why string, in Input) error {
-	from := e.State()
+func (b bake) advance(to v1alpha1.BakeStatus, why string) error {
+	e, from := b.entry, b.entry.State()
 	if !slices.Contains(nextStates[from], to) {
 		return fmt.Errorf("a promotion cannot go from %q to %q", from, to)
 	}
 	why = truncate.Text(why, verdict.LongestMessage)
 	e.BakeStatus, e.BakeStatusMessage = &to, &why
-	healthy := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && Protected(&in.Rollout.Spec)
+	healthy := to == v1alpha1.BakeInProgress || to == v1alpha1.BakeSucceeded && Protected(&b.rollout.Spec)
 	if healthy && e.BakeStartTime == nil {
-		e.BakeStartTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
+		e.BakeStartTime = &metav1.Time{Time: verdict.WholeSecond(b.now)}
 	}
 	if !to.Running() {
-		e.BakeEndTime = &metav1.Time{Time: verdict.WholeSecond(in.Now)}
+		e.BakeEndTime = &metav1.Time{Time: verdict.WholeSecond(b.now)}
 	}
 	return nil
 }
 
-func recordOutcome(
-	in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry, to v1alpha1.BakeStatus,
-) ([]v1alpha1.DeploymentHistoryEntry, error) {
-	if !in.Rollout.Current().State().Running() {
-		return nil, fmt.Errorf("no promotion is under way that could become %q", to)
+// recordOutcome records what becomes of the running promotion, and the digest that Flux has
+// pulled.
+func (b bake) recordOutcome(o Outcome, to v1alpha1.BakeStatus, pulled string) error {
+	if !b.entry.State().Running() {
+		return fmt.Errorf("no promotion is under way that could become %q", to)
 	}
-	history[0].FailedHealthChecks = releases.FailedToLimit(o.Failed)
-	recordCause(in.Now, in.Rollout, o, &history[0])
-	if version := &history[0].Version; version.Digest == nil && o.Action != FailBake {
-		version.Digest = releases.OrNil(in.Content().Pulled())
+	b.entry.FailedHealthChecks = releases.FailedToLimit(o.Failed)
+	if to == v1alpha1.BakeFailed {
+		b.recordCause(o.Cause)
+	} else if b.entry.Version.Digest == nil {
+		b.entry.Version.Digest = releases.OrNil(pulled)
 	}
 	if to == v1alpha1.BakeSucceeded {
-		history[0].ProvenBy = proofOf(in.Health, in.Targets)
+		b.entry.ProvenBy = b.proof()
 	}
-	return history, advance(&history[0], to, o.Message, in)
+	return b.advance(to, o.Message)
 }
 
 // recordRetry starts the failed entry again. Deadline and evidence count from the retry.
 // Its timestamp is a signal for other controllers, which compare it with the times of
 // errors. Therefore it is later than any time that was seen. The deadline of the retry
 // counts by this controller's clock, whatever other clocks show.
-func recordRetry(in Input, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
-	if in.Rollout.Current().State() != v1alpha1.BakeFailed {
-		return nil, errors.New("no promotion has failed that could be retried")
+func (b bake) recordRetry() error {
+	entry, at := b.entry, verdict.WholeSecond(b.now)
+	if entry.State() != v1alpha1.BakeFailed {
+		return errors.New("no promotion has failed that could be retried")
 	}
-	entry := &history[0]
-	at := verdict.WholeSecond(in.Now)
-	for _, seen := range seenBefore(in.Health, entry) {
+	for _, seen := range b.seenBefore() {
 		if seen != nil && !at.After(seen.Time) {
 			at = verdict.WholeSecond(seen.Add(time.Second))
 		}
 	}
 	entry.LastRetryTimestamp, entry.RetryStartTime = &metav1.Time{Time: at}, nil
-	if now := verdict.WholeSecond(in.Now); at.Sub(now) > aMoment {
+	if now := verdict.WholeSecond(b.now); at.Sub(now) > aMoment {
 		entry.RetryStartTime = &metav1.Time{Time: now}
 	}
 	entry.BakeStartTime, entry.BakeEndTime, entry.AppliedTime, entry.FailedHealthChecks = nil, nil, nil, nil
 	entry.Cause, entry.RollbackDue, entry.Quarantine = "", nil, ""
 	entry.UnprovenSince, entry.UnprovenFor = nil, nil
-	return history, advance(entry, v1alpha1.BakeDeploying, "retried; "+expectation(in, entry.Version.Tag), in)
+	return b.advance(v1alpha1.BakeDeploying, "retried; "+b.expectation())
 }
 
 // seenBefore returns the times that the timestamp of a retry must be later than.
-func seenBefore(health evidence.Health, entry *v1alpha1.DeploymentHistoryEntry) []*metav1.Time {
-	times := []*metav1.Time{&entry.Timestamp, entry.LastRetryTimestamp}
-	for i := range health.Checks {
-		times = append(times, health.Checks[i].Status.LastErrorTime)
+func (b bake) seenBefore() []*metav1.Time {
+	times := []*metav1.Time{&b.entry.Timestamp, b.entry.LastRetryTimestamp}
+	for i := range b.health.Checks {
+		times = append(times, b.health.Checks[i].Status.LastErrorTime)
 	}
 	return times
 }
 
-func recordPromotion(in Input, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
-	if len(history) > 0 && history[0].State().Running() {
-		if err := advance(&history[0], v1alpha1.BakeCancelled, "superseded by "+Successor(in, d.Outcome), in); err != nil {
+func recordPromotion(in Input, b bake, d Decision, history []v1alpha1.DeploymentHistoryEntry) ([]v1alpha1.DeploymentHistoryEntry, error) {
+	if b.entry.State().Running() {
+		if err := b.advance(v1alpha1.BakeCancelled, "superseded by "+Successor(b.entry, d.Outcome)); err != nil {
 			return nil, err
 		}
 	}
-	entry := newEntry(in, d.Outcome, history)
-	if err := advance(&entry, firstState(in.Rollout, in.Targets), expectation(in, d.Release.Tag), in); err != nil {
+	b.entry = newEntry(in, d.Outcome, history)
+	if err := b.advance(b.firstState(), b.expectation()); err != nil {
 		return nil, err
 	}
-	if entry.State() == v1alpha1.BakeSucceeded {
-		entry.ProvenBy = &v1alpha1.Proof{}
+	if b.entry.State() == v1alpha1.BakeSucceeded {
+		b.entry.ProvenBy = &v1alpha1.Proof{}
 	}
-	return limit(append([]v1alpha1.DeploymentHistoryEntry{entry}, history...), in, d.Ledger), nil
+	return limit(append([]v1alpha1.DeploymentHistoryEntry{*b.entry}, history...), in, d.Ledger), nil
 }
 
 // Successor returns the name of what replaces the current release.
-func Successor(in Input, o Outcome) string {
+func Successor(current *v1alpha1.DeploymentHistoryEntry, o Outcome) string {
 	switch {
 	case o.Reason == v1alpha1.TagMovedReason:
 		return "other content of the same tag"
-	case o.Release.Tag == in.Rollout.Current().Version.Tag:
+	case o.Release.Tag == current.Version.Tag:
 		return "a newer promotion of it"
 	}
 	return o.Release.Tag
 }
 
-func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEntry {
+func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) *v1alpha1.DeploymentHistoryEntry {
 	id := nextID(in.Now, in.Targets, history)
 	message, by := entryMessage(in.Rollout, in.ForeignAnnotations, o), triggeredBy(in.Rollout, in.ForeignAnnotations, o)
-	entry := v1alpha1.DeploymentHistoryEntry{
+	entry := &v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *o.Release.DeepCopy(),
 		Image:       in.Policy.RecordedImage(),
@@ -204,23 +209,23 @@ func nextID(now time.Time, targets content.Targets, history []v1alpha1.Deploymen
 }
 
 // firstState returns Deploying, unless there is nothing at all to wait for.
-func firstState(rollout *v1alpha1.Rollout, targets content.Targets) v1alpha1.BakeStatus {
-	if !Protected(&rollout.Spec) && targets.Problem == nil && len(targets.All) == 0 {
+func (b bake) firstState() v1alpha1.BakeStatus {
+	if !Protected(&b.rollout.Spec) && b.targets.Problem == nil && len(b.targets.All) == 0 {
 		return v1alpha1.BakeSucceeded
 	}
 	return v1alpha1.BakeDeploying
 }
 
 // expectation describes what the new entry waits for.
-func expectation(in Input, tag string) string {
+func (b bake) expectation() string {
 	nothing := "no Flux object is annotated with this Rollout"
-	targets, checks := len(in.Targets.All), verdict.Count(len(in.Health.Checks), "HealthCheck")
+	tag, targets, checks := b.entry.Version.Tag, len(b.targets.All), verdict.Count(len(b.health.Checks), "HealthCheck")
 	switch {
-	case firstState(in.Rollout, in.Targets) == v1alpha1.BakeSucceeded:
+	case b.firstState() == v1alpha1.BakeSucceeded:
 		return nothing + ": nothing to deploy"
-	case targets == 0 && in.Targets.Problem == nil && len(in.Health.Checks) > 0:
+	case targets == 0 && b.targets.Problem == nil && len(b.health.Checks) > 0:
 		return nothing + "; waiting for " + checks
-	case len(in.Health.Checks) > 0:
+	case len(b.health.Checks) > 0:
 		return fmt.Sprintf("waiting for Flux to apply %s to %s, then for %s", tag, verdict.Count(targets, "target"), checks)
 	}
 	return fmt.Sprintf("waiting for Flux to apply %s to %s", tag, verdict.Count(targets, "target"))
@@ -233,7 +238,7 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 		return history
 	}
 	kept := slices.Clone(history[:most])
-	retained := retainedEntries(in, history, ledger)
+	retained := retainedEntries(in.Rollout, in.Policy, in.holding(), history, ledger)
 	for i := most; i < len(history); i++ {
 		if retained[i] {
 			kept = append(kept, history[i])
@@ -247,11 +252,12 @@ func limit(history []v1alpha1.DeploymentHistoryEntry, in Input, ledger []v1alpha
 // Without the failure, a failed release could be promoted again. While the policy cannot
 // be used, the candidates are not known, and the newest entry of each release stays.
 // retainForRollback adds what rollbacks need.
-func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) []bool {
-	policy := in.Policy
+func retainedEntries(
+	rollout *v1alpha1.Rollout, policy releases.Policy, bad quarantined.Holding, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo,
+) []bool {
 	position := releases.PositionOf(ledger, history, policy).Tag
 	candidates := releases.TagsOf(releases.Candidates(ledger, history, policy))
-	if in.Rollout.Spec.RollsBack() {
+	if rollout.Spec.RollsBack() {
 		maps.Copy(candidates, releases.CandidatesAfterRollback(ledger, history, policy))
 	}
 	retained, reported := make([]bool, len(history)), map[string]bool{}
@@ -261,42 +267,55 @@ func retainedEntries(in Input, history []v1alpha1.DeploymentHistoryEntry, ledger
 		retained[i] = i == 0 || !reported[tag] && (failed || tag == position || policy.Blocking)
 		reported[tag] = true
 	}
-	if in.Rollout.Spec.RollsBack() {
-		retainForRollback(in.Policy, in.holding(), history, ledger, retained)
+	if rollout.Spec.RollsBack() {
+		retainForRollback(policy, bad, history, ledger, retained)
 	}
 	return retained
 }
 
 // recordCause says in the history why a promotion has failed, and when a rollback answers
 // it. A rollback itself never fails.
-func recordCause(now time.Time, rollout *v1alpha1.Rollout, o Outcome, entry *v1alpha1.DeploymentHistoryEntry) {
-	spec := &rollout.Spec
-	if o.Action != FailBake {
+func (b bake) recordCause(cause v1alpha1.FailureCause) {
+	spec := &b.rollout.Spec
+	if b.entry.Cause = cause; !spec.RollsBack() || !spec.Rollback.Answers(cause) {
 		return
 	}
-	if entry.Cause = o.Cause; !spec.RollsBack() || !spec.Rollback.Answers(o.Cause) {
-		return
-	}
-	due := verdict.WholeSecond(now)
+	due := verdict.WholeSecond(b.now)
 	if delay := spec.Rollback.Delay; delay != nil {
 		due = verdict.WholeSecond(due.Add(delay.Duration))
 	}
-	entry.RollbackDue = &metav1.Time{Time: due}
+	b.entry.RollbackDue = &metav1.Time{Time: due}
 }
 
-// recordBakeClock stores since when the clock stands still, and for how long it has.
-func recordBakeClock(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) {
-	if len(history) == 0 || history[0].State() != v1alpha1.BakeInProgress || o.Action != Wait && o.Action != FinishBake {
+// recordApplied stores when the targets were first seen to have applied the release.
+func (b bake) recordApplied() {
+	if !b.entry.State().Running() || b.entry.AppliedTime != nil || b.targets.Outdate(b.rollout.Status.History) || !b.targets.AreApplied() {
 		return
 	}
-	switch entry := &history[0]; {
-	case o.Unproven && entry.UnprovenSince == nil:
-		entry.UnprovenSince = &metav1.Time{Time: in.Now.Truncate(time.Second)}
-	case !o.Unproven && entry.UnprovenSince != nil:
-		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(verdict.WholeSecond(in.Now))}
+	b.entry.AppliedTime = &metav1.Time{Time: b.now.Truncate(time.Second)}
+}
+
+// recordClock stores since when the bake clock stands still, and for how long it has.
+func (b bake) recordClock(o Outcome) {
+	entry := b.entry
+	switch baking := entry.State() == v1alpha1.BakeInProgress && (o.Action == Wait || o.Action == FinishBake); {
+	case baking && o.Unproven && entry.UnprovenSince == nil:
+		entry.UnprovenSince = &metav1.Time{Time: b.now.Truncate(time.Second)}
+	case baking && !o.Unproven && entry.UnprovenSince != nil:
+		entry.UnprovenFor = &metav1.Duration{Duration: entry.StoodStill(verdict.WholeSecond(b.now))}
 		entry.UnprovenSince = nil
 		if o.Action == Wait {
-			entry.BakeStatusMessage = releases.OrNil(truncate.Text(bakeOf(in, entry).remaining(), verdict.LongestMessage))
+			entry.BakeStatusMessage = releases.OrNil(truncate.Text(b.remaining(), verdict.LongestMessage))
 		}
 	}
 }
+
+// proof counts what the release is proven by, once everything is applied and healthy.
+func (b bake) proof() *v1alpha1.Proof {
+	return &v1alpha1.Proof{
+		Targets: asCount(len(b.targets.All)), PulledOnly: asCount(b.targets.PulledOnly()), HealthChecks: asCount(len(b.health.Checks)),
+	}
+}
+
+// asCount returns a number as the API has it.
+func asCount(n int) int32 { return int32(min(n, math.MaxInt32)) }

@@ -62,17 +62,18 @@ const (
 	rolledBackFrom = "rolled back from "
 )
 
-// choiceMessage says why the controller promotes a release.
-func choiceMessage(in Input, o Outcome) string {
-	text := groundsText(o.Grounds) + in.Policy.Name
+// choiceMessage says why the controller promotes a release of an ImagePolicy, what its
+// upstreams have not checked, and who has let it go past them.
+func choiceMessage(o Outcome, policy, unchecked, byWhom string) string {
+	text := groundsText(o.Grounds) + policy
 	for _, hold := range []v1alpha1.LiftedHold{v1alpha1.LiftedGates, v1alpha1.LiftedFailure} {
 		if o.hasLifted(hold) {
 			text += liftedText(hold)
 		}
 	}
-	text += in.Upstreams.Unchecked(o.Release)
+	text += unchecked
 	if o.hasLifted(v1alpha1.LiftedUpstreams) {
-		text += liftedText(v1alpha1.LiftedUpstreams) + wordsOf(in.Rollout, in.ForeignAnnotations)
+		text += liftedText(v1alpha1.LiftedUpstreams) + byWhom
 	}
 	return text
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -53,10 +54,10 @@ func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 // does not fit into the status is dropped from the history.
 func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 	for i := range status.History {
-		status.History[i].Version = completedEntry(in, status.History, i)
+		status.History[i].Version = completedEntry(in.Content(), in.registry(), status.History, i)
 	}
 	status.History = releases.HistoryToLimit(status.History, func() []bool {
-		return retainedEntries(in, status.History, status.AvailableReleases)
+		return retainedEntries(in.Rollout, in.Policy, in.holding(), status.History, status.AvailableReleases)
 	})
 	if len(status.AvailableReleases) == 0 {
 		return
@@ -69,9 +70,9 @@ func ResolveMetadata(in Input, status *v1alpha1.RolloutStatus) {
 }
 
 // completedEntry returns the release of an entry with the metadata from the registry.
-func completedEntry(in Input, history []v1alpha1.DeploymentHistoryEntry, i int) v1alpha1.VersionInfo {
-	if release, ok := in.Content().OfEntry(history, i); ok && in.registry().MetadataOf(release) != nil {
-		return in.registry().Completed(release)
+func completedEntry(r content.Running, registry releases.Registry, history []v1alpha1.DeploymentHistoryEntry, i int) v1alpha1.VersionInfo {
+	if release, ok := r.OfEntry(history, i); ok && registry.MetadataOf(release) != nil {
+		return registry.Completed(release)
 	}
 	return history[i].Version
 }
@@ -100,7 +101,7 @@ func resolvesMore(in Input, ledger []v1alpha1.VersionInfo) bool {
 		return true
 	}
 	for i := range before.History {
-		if completedEntry(in, before.History, i) != before.History[i].Version {
+		if completedEntry(in.Content(), in.registry(), before.History, i) != before.History[i].Version {
 			return true
 		}
 	}

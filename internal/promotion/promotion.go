@@ -81,6 +81,7 @@ func Decide(in Input) Decision {
 	problem, until := refused(in, ledger)
 	k := known{ledger: ledger, rules: promotionChecks(in), problem: problem}
 	k.candidates = judge(in, ledger, k.rules)
+	k.unblocks = in.Rollout.UnblocksFailed() && needsUnblock(in, k.candidates)
 	c := next(in, k)
 	k.problem = cmp.Or(c.problem, problem)
 	d := Decision{Resets: c.resets, Notes: notes}
@@ -88,7 +89,7 @@ func Decide(in Input) Decision {
 	d.Outcome, lateAt = late(in.Now, in.Rollout, in.Targets, c.Outcome)
 	d.Rollback, backAt = standing(in, ledger, c.Message)
 	if d.Action.Promotes() {
-		d.Recovery = recovery(in, d.Outcome)
+		d.Recovery = bakeOf(in, in.Rollout.Current()).recovery(d.Outcome)
 	}
 	kept := importance(in.Rollout, in.Policy, in.Gates, d.Release.Tag).Fit(ledger)
 	resolved, resolvedAt := metadataResolved(in, kept.Ledger, notes)

@@ -11,6 +11,7 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -40,9 +41,19 @@ var requests = []request{
 
 // asked is a request, and what it is compared with.
 type asked struct {
-	Input
 	Outcome
-	known known
+	known   known
+	rollout *v1alpha1.Rollout
+	policy  releases.Policy
+	// upstreams are asked with what they have to know.
+	upstreams upstream.Upstreams
+	as        upstream.Rollout
+	// recalled holds releases even for users.
+	recalled check
+	// outdated is true while the history is older than the targets.
+	outdated bool
+	// digest of the message and the user name.
+	digest string
 	// annotation of the request, and its value.
 	annotation, value string
 }
@@ -56,14 +67,18 @@ func answers(in Input, o Outcome, k known) Requests {
 	if o.Reason == v1alpha1.TagMovedReason {
 		return r // no user requested it
 	}
-	unknown := in.Targets.Outdate(in.Rollout.Status.History) && !o.Manual
-	if !unknown && wordsUsedUp(in, o) {
+	a := asked{
+		Outcome: o, known: k, rollout: in.Rollout, policy: in.Policy, upstreams: in.Upstreams, as: in.forUpstreams(),
+		recalled: in.holding().Recalled, outdated: in.Targets.Outdate(in.Rollout.Status.History), digest: requestDigest(in.Rollout, in.ForeignAnnotations),
+	}
+	unknown := a.outdated && !o.Manual
+	if !unknown && a.wordsUsedUp(in.Now) {
 		r.consume(in.Rollout, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
 	for _, request := range requests {
-		value, isSet := in.Rollout.Annotations[request.annotation]
-		if isSet && (!unknown || request.annotation == v1alpha1.AdoptAnnotation) {
-			r.answer(request, asked{in, o, k, request.annotation, value})
+		a.annotation, a.value = request.annotation, in.Rollout.Annotations[request.annotation]
+		if has(in.Rollout, request.annotation) && (!unknown || request.annotation == v1alpha1.AdoptAnnotation) {
+			r.answer(request, a)
 		}
 	}
 	return r
@@ -71,11 +86,11 @@ func answers(in Input, o Outcome, k known) Requests {
 
 // wordsUsedUp reports whether message and user name are used up. Those for this promotion
 // must not be taken for those of the next one.
-func wordsUsedUp(in Input, o Outcome) bool {
-	if o.Action.Promotes() {
-		return o.Action != Adopt
+func (a asked) wordsUsedUp(now time.Time) bool {
+	if a.Action.Promotes() {
+		return a.Action != Adopt
 	}
-	return usedTheWords(in.Now, in.Rollout, in.ForeignAnnotations, decided(in.Rollout)) || isUnpinned(in.Rollout)
+	return usedTheWords(now, decided(a.rollout), a.digest) || isUnpinned(a.rollout)
 }
 
 func (r *Requests) answer(of request, a asked) {
@@ -86,9 +101,9 @@ func (r *Requests) answer(of request, a asked) {
 		r.Declined = cmp.Or(r.Declined, of.staysWhile(a))
 		return
 	}
-	r.consume(a.Rollout, of.annotation)
+	r.consume(a.rollout, of.annotation)
 	if of.annotation == v1alpha1.ForceDeployAnnotation { // with its message and user name
-		r.consume(a.Rollout, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
+		r.consume(a.rollout, v1alpha1.DeployMessageAnnotation, v1alpha1.DeployUserAnnotation)
 	}
 }
 
@@ -130,7 +145,7 @@ func (a asked) deployedAlready(reason string) *verdict.Problem {
 // tooEarly says that a request takes effect when the release becomes a candidate. Where there
 // is an Environment, a bypass does not, and a request to promote does only there.
 func (a asked) tooEarly() *verdict.Problem {
-	applies := (len(a.Upstreams.Environments) > 0) == (a.annotation == v1alpha1.PromoteAnnotation)
+	applies := (len(a.upstreams.Environments) > 0) == (a.annotation == v1alpha1.PromoteAnnotation)
 	if !applies || a.value == "" || a.isNext() || verdictOf(a.known.candidates, a.value) != nil {
 		return nil
 	}
@@ -141,7 +156,7 @@ func (a asked) tooEarly() *verdict.Problem {
 // the controller died before it could remove the annotation. Such a request is not reported
 // as unnecessary, and must not lift a second hold.
 func (a asked) justPromoted() *v1alpha1.DeploymentHistoryEntry {
-	if current := decided(a.Rollout); current.State().Running() {
+	if current := decided(a.rollout); current.State().Running() {
 		return current
 	}
 	return nil
@@ -149,7 +164,7 @@ func (a asked) justPromoted() *v1alpha1.DeploymentHistoryEntry {
 
 // retryNotNeeded declines a retry. One that is already under way needs no answer.
 func retryNotNeeded(a asked) *verdict.Problem {
-	switch current := a.Rollout.Current(); {
+	switch current := a.rollout.Current(); {
 	case a.promotes() || a.Action == Retry:
 	case current == nil:
 		return a.problem(v1alpha1.RetryNotNeededReason, "there is nothing to retry: nothing was promoted yet")
@@ -164,7 +179,7 @@ func unblockUsed(a asked) bool {
 	case a.value != "true" || a.Action == Retry:
 		return false
 	case a.promotes():
-		return !a.Manual || a.Upstreams.IsPromoted(a.forUpstreams(), a.Release.Tag)
+		return !a.Manual || a.upstreams.IsPromoted(a.as, a.Release.Tag)
 	}
 	return a.justPromoted().HasLifted(v1alpha1.LiftedFailure)
 }
@@ -178,7 +193,7 @@ func unblockNotNeeded(a asked) *verdict.Problem {
 		if a.Back != nil {
 			return a.problem(v1alpha1.UnblockNotNeededReason, "no release could be unblocked, and the Rollout goes back to %s", a.Release.Tag)
 		}
-	case !unblockUsed(a) && !needsUnblock(a.Input, a.known.candidates):
+	case !unblockUsed(a) && !a.known.unblocks:
 		return a.problem(v1alpha1.UnblockNotNeededReason, "there is nothing to unblock: no failure holds a release back")
 	}
 	return nil
@@ -196,11 +211,11 @@ func unblockInvalid(a asked) *verdict.Problem {
 // or when the quarantine ends.
 func forceEnded(a asked) *verdict.Problem {
 	switch {
-	case a.value == "", a.Rollout.Pinned() != "", a.isNext(), justForced(a):
+	case a.value == "", a.rollout.Pinned() != "", a.isNext(), justForced(a):
 	case a.isDeployed():
 		return a.deployedAlready(v1alpha1.ForceDeployNotNeededReason)
 	default:
-		if recalled := a.holding().Recalled(releases.Known(a.known.ledger, a.value)); recalled != nil {
+		if recalled := a.recalled(releases.Known(a.known.ledger, a.value)); recalled != nil {
 			return a.problem(recalled.Reason, "%s has no effect: %s", a.annotation, recalled.Message)
 		}
 	}
@@ -208,11 +223,11 @@ func forceEnded(a asked) *verdict.Problem {
 }
 
 // forceUsed reports whether the release is promoted that a user forces, or was just now.
-func forceUsed(a asked) bool { return a.isPromoted() || a.Rollout.Pinned() == "" && justForced(a) }
+func forceUsed(a asked) bool { return a.isPromoted() || a.rollout.Pinned() == "" && justForced(a) }
 
 func justForced(a asked) bool {
 	just := a.justPromoted()
-	return just != nil && just.Version.Tag == a.value && just.Grounds == v1alpha1.GroundsForced && just.RequestDigest == requestDigest(a.Rollout, a.ForeignAnnotations)
+	return just != nil && just.Version.Tag == a.value && just.Grounds == v1alpha1.GroundsForced && just.RequestDigest == a.digest
 }
 
 // bypassUsed reports whether a release goes past the gates, or just did.
@@ -222,7 +237,7 @@ func bypassUsed(a asked) bool {
 
 // isDeployed reports whether the request names the current release, which stays it.
 func (a asked) isDeployed() bool {
-	return a.Policy.IsCurrent(a.Rollout.Status.History, a.value) && !a.isNext()
+	return a.policy.IsCurrent(a.rollout.Status.History, a.value) && !a.isNext()
 }
 
 // bypassEnded declines a request to bypass gates. Where there is an Environment, each ends
@@ -232,7 +247,7 @@ func bypassEnded(a asked) *verdict.Problem {
 	case a.value == "", a.isNext(), bypassUsed(a):
 	case a.isDeployed():
 		return a.deployedAlready(v1alpha1.BypassNotNeededReason)
-	case len(a.Upstreams.Environments) == 0:
+	case len(a.upstreams.Environments) == 0:
 	case a.Action.Promotes():
 		return a.problem(environmentsv1.BypassEndedReason, "%s names %s, and %s was promoted first: annotate it again to let it go now",
 			a.annotation, verdict.Quote(a.value), a.Release.Tag)
@@ -240,22 +255,22 @@ func bypassEnded(a asked) *verdict.Problem {
 		return a.problem(environmentsv1.BypassEndedReason, "%s names %s, which is not a candidate: annotate it again once it is",
 			a.annotation, verdict.Quote(a.value))
 	default:
-		return a.Upstreams.RefusedBypass(a.forUpstreams(), candidate.Release)
+		return a.upstreams.RefusedBypass(a.as, candidate.Release)
 	}
 	return nil
 }
 
 // promoteUsed reports whether the release is promoted, or was just now.
 func promoteUsed(a asked) bool {
-	return a.isPromoted() || len(a.Upstreams.Environments) > 0 && a.isDeployed() && a.Rollout.Current().State().Running()
+	return a.isPromoted() || len(a.upstreams.Environments) > 0 && a.isDeployed() && a.rollout.Current().State().Running()
 }
 
 func promoteNotNeeded(a asked) *verdict.Problem {
 	switch {
-	case a.value == "", len(a.Upstreams.Environments) == 0, a.isNext(), promoteUsed(a):
+	case a.value == "", len(a.upstreams.Environments) == 0, a.isNext(), promoteUsed(a):
 	case a.isDeployed():
 		return a.deployedAlready(environmentsv1.PromoteNotNeededReason)
-	case !a.Upstreams.LeavesPromotionsToUsers(a.forUpstreams()):
+	case !a.upstreams.LeavesPromotionsToUsers(a.as):
 		return a.problem(environmentsv1.PromoteNotNeededReason, "%s has no effect: no Environment leaves promotions to users", a.annotation)
 	}
 	return nil
@@ -264,12 +279,12 @@ func promoteNotNeeded(a asked) *verdict.Problem {
 // adoptUsed reports whether what the targets carry is adopted, or is not older any more. While
 // the history is outdated, the request stays until it can be followed.
 func adoptUsed(a asked) bool {
-	return a.value == "true" && (a.promotes() || a.Action == Adopt || !a.Targets.Outdate(a.Rollout.Status.History))
+	return a.value == "true" && (a.promotes() || a.Action == Adopt || !a.outdated)
 }
 
 func adoptNotNeeded(a asked) *verdict.Problem {
-	just := a.Rollout.Current().State().Running() && a.Rollout.Current().Grounds == v1alpha1.GroundsAdopted
-	if a.value != "true" || a.Targets.Outdate(a.Rollout.Status.History) || a.Action == Adopt || just {
+	just := a.rollout.Current().State().Running() && a.rollout.Current().Grounds == v1alpha1.GroundsAdopted
+	if a.value != "true" || a.outdated || a.Action == Adopt || just {
 		return nil
 	}
 	return a.problem(v1alpha1.AdoptNotNeededReason, "there is nothing to adopt: the history is not older than the targets")
@@ -282,14 +297,14 @@ const leftover = time.Minute
 // usedTheWords reports whether message and user name belong to the current promotion, but
 // could not be removed when it was recorded. They must not sign what another user does
 // next.
-func usedTheWords(now time.Time, rollout *v1alpha1.Rollout, foreign map[string]bool, current *v1alpha1.DeploymentHistoryEntry) bool {
+func usedTheWords(now time.Time, current *v1alpha1.DeploymentHistoryEntry, digest string) bool {
 	if current == nil || current.RequestDigest == "" {
 		return false
 	}
 	if ended := current.BakeEndTime; !current.State().Running() && (ended == nil || now.Sub(ended.Time) > leftover) {
 		return false
 	}
-	return current.RequestDigest == requestDigest(rollout, foreign)
+	return current.RequestDigest == digest
 }
 
 // isUnpinned reports whether a user has just removed a pin, and has asked for nothing else. What

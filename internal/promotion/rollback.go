@@ -10,6 +10,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -148,7 +149,7 @@ func versionLeftToTheController(a attempt) *verdict.Hold {
 // over at once, although both times are rounded up to the next second.
 func delayIsOver(a attempt) *verdict.Hold {
 	due, end := a.failed.RollbackDue.Time, a.failed.BakeEndTime
-	if atOnce := end != nil && !due.After(end.Time); atOnce || !a.Now.Before(due) {
+	if atOnce := end != nil && !due.After(end.Time); atOnce || !a.now.Before(due) {
 		return nil
 	}
 	return &verdict.Hold{
@@ -163,7 +164,7 @@ func schedulesLetGoBack(a attempt) *verdict.Hold {
 	if a.Rollout.Spec.Rollback.Schedules != v1alpha1.RollbackSchedulesObey {
 		return nil
 	}
-	hold := cmp.Or(everyScheduleValid(a.Gates.Schedules), everyScheduleOpen(a.Gates.Schedules))
+	hold := cmp.Or(everyScheduleValid(a.schedules), everyScheduleOpen(a.schedules))
 	if hold != nil {
 		hold.Message = fmt.Sprintf("goes back to %s when all schedules are open: %s", a.to.Version.Tag, hold.Message)
 	}
@@ -177,7 +178,7 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 	switch current := in.Rollout.Current(); {
 	case !in.Rollout.Spec.RollsBack() || in.Targets.Outdate(in.Rollout.Status.History):
 	case current.IsRollback():
-		return ofRollback(in, current, message), never
+		return bakeOf(in, current).asRollback(message), never
 	case isToBeAnswered(in.Rollout):
 		a := newAttempt(in, ledger)
 		if hold := a.hold(); hold != nil {
@@ -187,24 +188,24 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 	case in.MetadataOff && in.Rollout.Spec.RespectsBarriers():
 		return Rollback{Hold: *noMarks()}, never
 	case in.Rollout.Spec.RespectsBarriers() && current != nil && current.State() != v1alpha1.BakeFailed:
-		return ofUnknownMark(in, ledger, current)
+		return newAttempt(in, ledger).ofUnknownMark()
 	}
 	return Rollback{}, never
 }
 
-// ofRollback returns what is said of a rollback that is current.
-func ofRollback(in Input, current *v1alpha1.DeploymentHistoryEntry, message string) Rollback {
-	back := Rollback{Done: true, Hold: verdict.Hold{Reason: v1alpha1.AutomaticRollbackReason, Message: current.Version.Tag}}
-	if current.Message != nil {
-		back.Message += ", " + *current.Message
+// asRollback returns what is said of a rollback that is current.
+func (b bake) asRollback(message string) Rollback {
+	back := Rollback{Done: true, Hold: verdict.Hold{Reason: v1alpha1.AutomaticRollbackReason, Message: b.entry.Version.Tag}}
+	if b.entry.Message != nil {
+		back.Message += ", " + *b.entry.Message
 	}
-	if due := overdueSince(in.Rollout, in.Targets); !due.IsZero() && in.Now.After(due) {
-		if unhealthy := evidence.Unhealthy(in.Health.Checks); len(unhealthy) > 0 {
+	if due := overdueSince(b.rollout, b.targets); !due.IsZero() && b.now.After(due) {
+		if unhealthy := evidence.Unhealthy(b.health.Checks); len(unhealthy) > 0 {
 			message += "; Unhealthy: " + evidence.NamesOf(unhealthy)
 		}
 		back.Reason = v1alpha1.RollbackOverdueReason
 		back.Message = fmt.Sprintf("the rollback to %s has been overdue since %s: %s; deploy a fix with unblock-failed, or pin a version",
-			current.Version.Tag, verdict.Clock(due), message)
+			b.entry.Version.Tag, verdict.Clock(due), message)
 	}
 	return back
 }
@@ -215,16 +216,16 @@ func WayOut(in Input) string {
 	back, _ := standing(in, in.Rollout.Status.AvailableReleases, "")
 	switch {
 	case back.Reason == "":
-		return goOn(in)
+		return goOn(in.Rollout, in.Policy, in.holding())
 	case back.waits():
 		return back.Message
 	}
-	return back.Message + "; " + goOn(in)
+	return back.Message + "; " + goOn(in.Rollout, in.Policy, in.holding())
 }
 
 // goOn returns what a user can do.
-func goOn(in Input) string {
-	good, _ := provenUntil(in)
+func goOn(rollout *v1alpha1.Rollout, policy releases.Policy, bad quarantined.Holding) string {
+	good, _ := provenUntil(rollout, policy, bad)
 	if good == nil {
 		return "no good release is known; pin another one with spec.wantedVersion, or annotate with retry or unblock-failed"
 	}

@@ -142,7 +142,7 @@ func cancelled(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisi
 		return nil
 	}
 	t := ofEntry(rollout, v1alpha1.BakeTimeCancelledReason,
-		fmt.Sprintf("%s was superseded by %s", in.Rollout.Current().Version.Tag, promotion.Successor(in, d.Outcome)))
+		fmt.Sprintf("%s was superseded by %s", in.Rollout.Current().Version.Tag, promotion.Successor(in.Rollout.Current(), d.Outcome)))
 	t.release = &in.Rollout.Current().Version
 	return []transition{t}
 }
