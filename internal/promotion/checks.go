@@ -45,8 +45,9 @@ const (
 // are reported: what holds a release, what that depends on, and what lets it go all the
 // same.
 func promotionChecks(in Input) []rule {
-	rollout, schedules, upstreams := in.Rollout, in.Gates.Schedules, in.forUpstreams()
+	rollout, schedules, upstreams := in.Rollout, in.Gates.Schedules, in.upstreams()
 	everyCheckMeasurable, notRecalled := in.Health.Measurable(&rollout.Spec), in.holding().Recalled
+	provenUpstream, promotedByAPerson := upstreams.Proven, upstreams.PromotedByAPerson
 	return []rule{
 		{require: forAll(historyUpToDate(rollout, in.Targets)), unless: chosen},
 		{require: leftToTheController(rollout), unless: chosen | first},
@@ -57,7 +58,7 @@ func promotionChecks(in Input) []rule {
 		{require: notFailedBefore(rollout, in.Policy, in.Quarantines), unless: chosen | first | unblocked},
 		{require: notQuarantined(rollout, in.Quarantines, in.holding()), unless: chosen | unblocked},
 		{require: notRecalled},
-		{require: provenUpstream(in.Upstreams, upstreams), unless: chosen},
+		{require: provenUpstream, unless: chosen},
 		{require: forAll(noBakeRunning(in.Now, rollout, in.Targets)), unless: chosen | first},
 		{require: forAll(lastBakeNotFailed(rollout)), unless: chosen | first | unblocked},
 		{require: forAll(withinRollbackLimit(rollout)), unless: chosen | first | unblocked},
@@ -68,7 +69,7 @@ func promotionChecks(in Input) []rule {
 		{require: forAll(everyScheduleValid(schedules)), unless: chosen | first | bypassed},
 		{require: forAll(everyScheduleOpen(schedules)), unless: chosen | first | bypassed},
 		{require: forAll(intervalOver(in.Now, rollout)), unless: chosen | first},
-		{require: promotedByAPerson(in.Upstreams, upstreams), unless: chosen | promoted},
+		{require: promotedByAPerson, unless: chosen | promoted},
 	}
 }
 
@@ -124,7 +125,7 @@ func judge(in Input, ledger []v1alpha1.VersionInfo, rules []rule) []Verdict {
 		considerWithoutPosition(in.Rollout, in.Policy, verdicts)
 	default:
 		considerSameVersion(deployed, verdicts)
-		considerOnlyNext(in.Rollout, in.Upstreams, in.forUpstreams(), verdicts)
+		considerOnlyNext(in.Rollout, in.upstreams(), verdicts)
 	}
 	return verdicts
 }
@@ -197,12 +198,12 @@ func considerSameVersion(deployed releases.Position, verdicts []Verdict) {
 // may be skipped. What an environment before this one has left behind will never be
 // proven there, and what has the same version as the deployed one may be older. It is not the
 // next one.
-func considerOnlyNext(rollout *v1alpha1.Rollout, upstreams upstream.Upstreams, as upstream.Rollout, verdicts []Verdict) {
+func considerOnlyNext(rollout *v1alpha1.Rollout, upstreams upstream.Asked, verdicts []Verdict) {
 	if rollout.Spec.ReleaseStrategy != v1alpha1.ReleaseNext {
 		return
 	}
 	next := len(verdicts) - 1
-	for next >= 0 && (upstreams.IsLeftBehind(as, verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
+	for next >= 0 && (upstreams.IsLeftBehind(verdicts[next].Release) || verdicts[next].HeldBy(v1alpha1.SameVersionReason)) {
 		next--
 	}
 	for i := range next {

@@ -108,11 +108,11 @@ func lifted(in Input, k known, release v1alpha1.VersionInfo) []v1alpha1.LiftedHo
 	if k.unblocks {
 		all = append(all, v1alpha1.LiftedFailure)
 	}
-	as := in.forUpstreams()
-	if in.Upstreams.Bypassed(as, release) {
+	upstreams := in.upstreams()
+	if upstreams.Bypassed(release) {
 		all = append(all, v1alpha1.LiftedUpstreams)
 	}
-	if in.Upstreams.IsPromoted(as, release.Tag) {
+	if upstreams.IsPromoted(release.Tag) {
 		all = append(all, v1alpha1.LiftedPromotion)
 	}
 	return all

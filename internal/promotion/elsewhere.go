@@ -10,7 +10,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
 )
 
@@ -44,23 +43,12 @@ func notQuarantined(rollout *v1alpha1.Rollout, quarantines quarantined.Quarantin
 	return holding.Held
 }
 
-// forUpstreams returns what the Environments of the Rollout have to know of it.
-func (in Input) forUpstreams() upstream.Rollout {
-	return upstream.Rollout{
+// upstreams returns the Environments with what they have to know of the Rollout.
+func (in Input) upstreams() upstream.Asked {
+	return upstream.Asked{Upstreams: in.Upstreams, Rollout: upstream.Rollout{
 		Now: in.Now, Order: in.Policy.Order, Current: in.Rollout.Current(), HasReason: hasReason(in.Rollout, in.ForeignAnnotations),
 		Bypassed: in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation], Promoted: in.Rollout.Annotations[v1alpha1.PromoteAnnotation],
-	}
-}
-
-// provenUpstream checks that the environments before this one have proven the release.
-func provenUpstream(upstreams upstream.Upstreams, of upstream.Rollout) check {
-	return func(release v1alpha1.VersionInfo) *verdict.Hold { return upstreams.Proven(of, release) }
-}
-
-// promotedByAPerson checks that a user has promoted the release, where an Environment
-// leaves that to users.
-func promotedByAPerson(upstreams upstream.Upstreams, of upstream.Rollout) check {
-	return func(release v1alpha1.VersionInfo) *verdict.Hold { return upstreams.PromotedByAPerson(of, release) }
+	}}
 }
 
 // byItself are the beginnings of messages that kuberik's dashboard writes by itself, next to a

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -103,12 +102,7 @@ func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 			all = append(all, window.Schedule)
 		}
 	}
-	for _, e := range in.Upstreams.Environments {
-		if e.Blocks(in.forUpstreams(), reason, release) {
-			all = append(all, environmentsv1.EnvironmentKind+" "+e.Name)
-		}
-	}
-	return all
+	return append(all, in.upstreams().Blocking(reason, release)...)
 }
 
 func holds(gate *v1alpha1.RolloutGate, reason, tag string) bool {
@@ -181,12 +175,7 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", Bypassed(in.Rollout, candidates) != ""
 		all = append(all, shown)
 	}
-	for _, e := range in.Upstreams.Environments {
-		if e.Spec.Backend.Type != environmentsv1.BackendGitHub { // of that type, there is a gate
-			all = append(all, e.Summary(in.forUpstreams(), releasesOf(candidates), Bypassed(in.Rollout, candidates)))
-		}
-	}
-	return all
+	return append(all, in.upstreams().Summaries(releasesOf(candidates), Bypassed(in.Rollout, candidates))...)
 }
 
 func releasesOf(candidates []Verdict) []v1alpha1.VersionInfo {

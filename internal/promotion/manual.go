@@ -3,12 +3,10 @@
 package promotion
 
 import (
-	"slices"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/upstream"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -27,7 +25,7 @@ func chosenManually(in Input, k known) (choice, bool) {
 	c.Manual, c.Reason, c.Message = true, v1alpha1.PinnedReason, pinnedText
 	if in.Rollout.Pinned() == "" {
 		c.Grounds, c.Reason, c.Message = v1alpha1.GroundsForced, v1alpha1.ForcedReason, forcedText
-		if slices.ContainsFunc(in.Upstreams.Environments, func(e upstream.Environment) bool { return e.Holds(in.forUpstreams(), release) != nil }) {
+		if in.upstreams().Opposes(release) {
 			c.Lifted = []v1alpha1.LiftedHold{v1alpha1.LiftedUpstreams}
 		}
 	}

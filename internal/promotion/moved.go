@@ -19,7 +19,7 @@ func (in Input) Compared() []content.Target { return in.Content().Compared(in.la
 // not need it, unless it has it. What has succeeded is not judged again: nothing could keep
 // Flux from the content that it pulled later.
 func (in Input) lacksProof(t content.Target) *verdict.Hold {
-	proven := provenUpstream(in.Upstreams, in.forUpstreams())
+	proven := in.upstreams().Proven
 	current := in.Rollout.Current()
 	if t.Image == "" || t.Image != in.Policy.Image || current.State() == v1alpha1.BakeSucceeded {
 		return nil

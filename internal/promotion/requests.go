@@ -42,12 +42,10 @@ var requests = []request{
 // asked is a request, and what it is compared with.
 type asked struct {
 	Outcome
-	known   known
-	rollout *v1alpha1.Rollout
-	policy  releases.Policy
-	// upstreams are asked with what they have to know.
-	upstreams upstream.Upstreams
-	as        upstream.Rollout
+	known     known
+	rollout   *v1alpha1.Rollout
+	policy    releases.Policy
+	upstreams upstream.Asked
 	// recalled holds releases even for users.
 	recalled check
 	// outdated is true while the history is older than the targets.
@@ -68,7 +66,7 @@ func answers(in Input, o Outcome, k known) Requests {
 		return r // no user requested it
 	}
 	a := asked{
-		Outcome: o, known: k, rollout: in.Rollout, policy: in.Policy, upstreams: in.Upstreams, as: in.forUpstreams(),
+		Outcome: o, known: k, rollout: in.Rollout, policy: in.Policy, upstreams: in.upstreams(),
 		recalled: in.holding().Recalled, outdated: in.Targets.Outdate(in.Rollout.Status.History), digest: requestDigest(in.Rollout, in.ForeignAnnotations),
 	}
 	unknown := a.outdated && !o.Manual
@@ -179,7 +177,7 @@ func unblockUsed(a asked) bool {
 	case a.value != "true" || a.Action == Retry:
 		return false
 	case a.promotes():
-		return !a.Manual || a.upstreams.IsPromoted(a.as, a.Release.Tag)
+		return !a.Manual || a.upstreams.IsPromoted(a.Release.Tag)
 	}
 	return a.justPromoted().HasLifted(v1alpha1.LiftedFailure)
 }
@@ -255,7 +253,7 @@ func bypassEnded(a asked) *verdict.Problem {
 		return a.problem(environmentsv1.BypassEndedReason, "%s names %s, which is not a candidate: annotate it again once it is",
 			a.annotation, verdict.Quote(a.value))
 	default:
-		return a.upstreams.RefusedBypass(a.as, candidate.Release)
+		return a.upstreams.RefusedBypass(candidate.Release)
 	}
 	return nil
 }
@@ -270,7 +268,7 @@ func promoteNotNeeded(a asked) *verdict.Problem {
 	case a.value == "", len(a.upstreams.Environments) == 0, a.isNext(), promoteUsed(a):
 	case a.isDeployed():
 		return a.deployedAlready(environmentsv1.PromoteNotNeededReason)
-	case !a.upstreams.LeavesPromotionsToUsers(a.as):
+	case !a.upstreams.LeavesPromotionsToUsers():
 		return a.problem(environmentsv1.PromoteNotNeededReason, "%s has no effect: no Environment leaves promotions to users", a.annotation)
 	}
 	return nil

@@ -75,19 +75,25 @@ type Rollout struct {
 	Promoted string
 }
 
+// Asked are the Environments of a Rollout, with what they have to know of it.
+type Asked struct {
+	Upstreams
+	Rollout
+}
+
 // neverProven are those of the reasons that do not end while the upstream runs a newer
 // release.
 var neverProven = []string{environmentsv1.UpstreamWithdrawnReason, environmentsv1.UpstreamFailedReason, environmentsv1.UpstreamSkippedReason}
 
 // Proven checks that the environments before this one have proven the release.
 // Each Environment says by itself whether the annotation bypass-gates lifts this.
-func (us Upstreams) Proven(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
-	if us.Problem != "" {
-		return unknown(us.Problem)
+func (a Asked) Proven(release v1alpha1.VersionInfo) *verdict.Hold {
+	if a.Problem != "" {
+		return unknown(a.Problem)
 	}
 	var holds []verdict.Hold
-	for _, e := range us.Environments {
-		if hold := e.Holds(r, release); hold != nil && !e.isBypassed(r, release.Tag) {
+	for _, e := range a.Environments {
+		if hold := e.holds(a.Rollout, release); hold != nil && !e.isBypassed(a.Rollout, release.Tag) {
 			holds = append(holds, *hold)
 		}
 	}
@@ -96,14 +102,14 @@ func (us Upstreams) Proven(r Rollout, release v1alpha1.VersionInfo) *verdict.Hol
 
 // PromotedByAPerson checks that a user has promoted the release, where an Environment
 // leaves that to users.
-func (us Upstreams) PromotedByAPerson(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
-	for _, e := range us.Environments {
-		if !e.isLeftToUsers(r) || e.isBypassed(r, release.Tag) {
+func (a Asked) PromotedByAPerson(release v1alpha1.VersionInfo) *verdict.Hold {
+	for _, e := range a.Environments {
+		if !e.isLeftToUsers(a.Rollout) || e.isBypassed(a.Rollout, release.Tag) {
 			continue
 		}
 		because := fmt.Sprintf("Environment %s leaves promotions to users", e.Name)
 		if e.Spec.Promotion != environmentsv1.PromoteManually {
-			because = fmt.Sprintf("%s went past Environment %s, and what follows may lack its changes", r.Current.Version.Tag, e.Name)
+			because = fmt.Sprintf("%s went past Environment %s, and what follows may lack its changes", a.Current.Version.Tag, e.Name)
 		}
 		return &verdict.Hold{Reason: environmentsv1.AwaitingPromotionReason, Message: fmt.Sprintf(
 			"%s: annotate the Rollout with %s: %s", because, v1alpha1.PromoteAnnotation, release.Tag)}
@@ -137,9 +143,15 @@ func (e Environment) isBypassed(r Rollout, tag string) bool {
 	return r.HasReason
 }
 
-// Holds returns what the upstreams of an Environment have against a release. With OneOf,
+// Opposes reports whether the upstreams of one of the Environments have anything against a
+// release, bypassed or not.
+func (a Asked) Opposes(release v1alpha1.VersionInfo) bool {
+	return slices.ContainsFunc(a.Environments, func(e Environment) bool { return e.holds(a.Rollout, release) != nil })
+}
+
+// holds returns what the upstreams of an Environment have against a release. With OneOf,
 // the consent of one of those of type After is enough.
-func (e Environment) Holds(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
+func (e Environment) holds(r Rollout, release v1alpha1.VersionInfo) *verdict.Hold {
 	if e.Problem != nil {
 		return unknown(e.Problem.Message)
 	}
@@ -154,23 +166,44 @@ func (e Environment) Holds(r Rollout, release v1alpha1.VersionInfo) *verdict.Hol
 	return allOf(holds)
 }
 
-// Blocks reports whether the Environment holds a release for a reason.
-func (e Environment) Blocks(r Rollout, reason string, release v1alpha1.VersionInfo) bool {
+// Blocking returns the names of the Environments that hold a release for a reason.
+func (a Asked) Blocking(reason string, release v1alpha1.VersionInfo) []string {
+	var names []string
+	for _, e := range a.Environments {
+		if e.blocks(a.Rollout, reason, release) {
+			names = append(names, environmentsv1.EnvironmentKind+" "+e.Name)
+		}
+	}
+	return names
+}
+
+func (e Environment) blocks(r Rollout, reason string, release v1alpha1.VersionInfo) bool {
 	if e.isBypassed(r, release.Tag) {
 		return false
 	}
 	if reason == environmentsv1.AwaitingPromotionReason {
 		return e.isLeftToUsers(r)
 	}
-	hold := e.Holds(r, release)
+	hold := e.holds(r, release)
 	return hold != nil && hold.Reason == reason
 }
 
-// Summary shows the Environment like a gate that allows the proven candidates.
-func (e Environment) Summary(r Rollout, candidates []v1alpha1.VersionInfo, bypassed string) v1alpha1.RolloutGateStatusSummary {
+// Summaries shows the Environments like gates that allow the proven candidates. For one of the
+// type GitHub, there is a gate.
+func (a Asked) Summaries(candidates []v1alpha1.VersionInfo, bypassed string) []v1alpha1.RolloutGateStatusSummary {
+	var all []v1alpha1.RolloutGateStatusSummary
+	for _, e := range a.Environments {
+		if e.Spec.Backend.Type != environmentsv1.BackendGitHub {
+			all = append(all, e.summary(a.Rollout, candidates, bypassed))
+		}
+	}
+	return all
+}
+
+func (e Environment) summary(r Rollout, candidates []v1alpha1.VersionInfo, bypassed string) v1alpha1.RolloutGateStatusSummary {
 	passing, proven, wanted := true, []string{}, map[string]bool{}
 	for i := range candidates {
-		if e.Holds(r, candidates[i]) == nil {
+		if e.holds(r, candidates[i]) == nil {
 			proven = append(proven, candidates[i].Tag)
 			wanted[candidates[i].Tag] = true
 		}
@@ -199,15 +232,15 @@ func (e Environment) opposed(r Rollout, release v1alpha1.VersionInfo, parallel b
 
 // IsLeftBehind reports whether an upstream runs a newer release and has not proven this
 // one, so that there is nothing to wait for.
-func (us Upstreams) IsLeftBehind(r Rollout, release v1alpha1.VersionInfo) bool {
-	return slices.ContainsFunc(us.Environments, func(e Environment) bool {
+func (a Asked) IsLeftBehind(release v1alpha1.VersionInfo) bool {
+	return slices.ContainsFunc(a.Environments, func(e Environment) bool {
 		asked, left := 0, 0
 		for _, u := range e.Upstreams {
 			if u.Type == environmentsv1.Parallel {
 				continue
 			}
 			asked++
-			if hold := e.judge(r, u, release); hold != nil && u.isPast(r, release) && slices.Contains(neverProven, hold.Reason) {
+			if hold := e.judge(a.Rollout, u, release); hold != nil && u.isPast(a.Rollout, release) && slices.Contains(neverProven, hold.Reason) {
 				left++
 			}
 		}
@@ -533,9 +566,9 @@ func duration(d *metav1.Duration) time.Duration {
 
 // Bypassed reports whether a user lets the release go past an Environment that
 // would hold it.
-func (us Upstreams) Bypassed(r Rollout, release v1alpha1.VersionInfo) bool {
-	for _, e := range us.Environments {
-		if e.opposes(r, release) && e.isBypassed(r, release.Tag) {
+func (a Asked) Bypassed(release v1alpha1.VersionInfo) bool {
+	for _, e := range a.Environments {
+		if e.opposes(a.Rollout, release) && e.isBypassed(a.Rollout, release.Tag) {
 			return true
 		}
 	}
@@ -563,16 +596,16 @@ func (us Upstreams) Unchecked(release v1alpha1.VersionInfo) string {
 
 // opposes reports whether the Environment holds the release, unless it is bypassed.
 func (e Environment) opposes(r Rollout, release v1alpha1.VersionInfo) bool {
-	return e.isLeftToUsers(r) && r.Promoted != release.Tag || e.Holds(r, release) != nil
+	return e.isLeftToUsers(r) && r.Promoted != release.Tag || e.holds(r, release) != nil
 }
 
 // RefusedBypass explains why an Environment still holds the release that a user lets go
 // past the gates; nil if none does.
-func (us Upstreams) RefusedBypass(r Rollout, release v1alpha1.VersionInfo) *verdict.Problem {
+func (a Asked) RefusedBypass(release v1alpha1.VersionInfo) *verdict.Problem {
 	tag := release.Tag
-	for _, e := range us.Environments {
+	for _, e := range a.Environments {
 		switch {
-		case e.isBypassed(r, tag) || !e.opposes(r, release):
+		case e.isBypassed(a.Rollout, tag) || !e.opposes(a.Rollout, release):
 		case e.Spec.Bypass == environmentsv1.BypassDenied:
 			return &verdict.Problem{Reason: environmentsv1.BypassDeniedReason, Message: fmt.Sprintf(
 				"%s does not let %s past Environment %s: its spec.bypass is Deny", v1alpha1.BypassGatesAnnotation, tag, e.Name)}
@@ -587,11 +620,11 @@ func (us Upstreams) RefusedBypass(r Rollout, release v1alpha1.VersionInfo) *verd
 
 // IsPromoted reports whether a user has promoted the release, where an Environment leaves
 // that to users.
-func (us Upstreams) IsPromoted(r Rollout, tag string) bool {
-	return us.LeavesPromotionsToUsers(r) && r.Promoted == tag
+func (a Asked) IsPromoted(tag string) bool {
+	return a.LeavesPromotionsToUsers() && a.Promoted == tag
 }
 
 // LeavesPromotionsToUsers reports whether an Environment leaves the next promotion to users.
-func (us Upstreams) LeavesPromotionsToUsers(r Rollout) bool {
-	return slices.ContainsFunc(us.Environments, func(e Environment) bool { return e.isLeftToUsers(r) })
+func (a Asked) LeavesPromotionsToUsers() bool {
+	return slices.ContainsFunc(a.Environments, func(e Environment) bool { return e.isLeftToUsers(a.Rollout) })
 }
