@@ -74,20 +74,16 @@ func fail(cause v1alpha1.FailureCause, failed []v1alpha1.FailedHealthCheck, mess
 func promotedNext(in Input, k known) (choice, bool) {
 	for i := range k.candidates {
 		if k.candidates[i].Eligible() {
-			c := promoteAutomatically(in, k, k.candidates[i].Release, strategyOf(in.Rollout))
+			grounds := v1alpha1.GroundsNewest
+			if in.Rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
+				grounds = v1alpha1.GroundsNext
+			}
+			c := promoteAutomatically(in, k, k.candidates[i].Release, grounds)
 			c.superseded = k.candidates[i+1:]
 			return c, true
 		}
 	}
 	return choice{}, false
-}
-
-// strategyOf returns the grounds of the next automatic promotion.
-func strategyOf(rollout *v1alpha1.Rollout) v1alpha1.Grounds {
-	if rollout.Spec.ReleaseStrategy == v1alpha1.ReleaseNext {
-		return v1alpha1.GroundsNext
-	}
-	return v1alpha1.GroundsNewest
 }
 
 // promoteAutomatically promotes a release that no user has named as the one to deploy.

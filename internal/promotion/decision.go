@@ -147,14 +147,7 @@ func (v Verdict) Eligible() bool { return len(v.Holds) == 0 }
 
 // HeldBy reports whether the candidate has a hold for one of the reasons.
 func (v Verdict) HeldBy(reasons ...string) bool {
-	for _, hold := range v.Holds {
-		for _, reason := range reasons {
-			if hold.Reason == reason {
-				return true
-			}
-		}
-	}
-	return false
+	return v.heldFor(func(reason string) bool { return slices.Contains(reasons, reason) })
 }
 
 // HeldByGates reports whether a gate, a schedule or an Environment holds the candidate.
@@ -168,10 +161,8 @@ func (v Verdict) heldFor(is func(reason string) bool) bool {
 }
 
 func verdictOf(candidates []Verdict, tag string) *Verdict {
-	for i := range candidates {
-		if candidates[i].Release.Tag == tag {
-			return &candidates[i]
-		}
+	if i := slices.IndexFunc(candidates, func(v Verdict) bool { return v.Release.Tag == tag }); i >= 0 {
+		return &candidates[i]
 	}
 	return nil
 }

@@ -105,17 +105,15 @@ func (s stand) upTo(other stand) bool {
 // was deployed with, and with what is known of that content.
 func asDeployed(r content.Running, ledger []v1alpha1.VersionInfo, tag string) v1alpha1.VersionInfo {
 	release, history := releases.Known(ledger, tag), r.Rollout.Status.History
-	for i := range history {
-		if history[i].Version.Tag != tag {
-			continue
-		}
-		deployed, _ := r.OfEntry(history, i)
-		if deployed.Digest != nil && !releases.Equal(deployed.Digest, release.Digest) {
-			return deployed
-		}
-		release.ForwardOnly = cmp.Or(release.ForwardOnly, deployed.ForwardOnly)
-		break
+	i := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag })
+	if i < 0 {
+		return release
 	}
+	deployed, _ := r.OfEntry(history, i)
+	if deployed.Digest != nil && !releases.Equal(deployed.Digest, release.Digest) {
+		return deployed
+	}
+	release.ForwardOnly = cmp.Or(release.ForwardOnly, deployed.ForwardOnly)
 	return release
 }
 
@@ -164,7 +162,11 @@ func nothingForwardOnly(a attempt) *verdict.Hold {
 
 // marksUnknown waits for the registry, and says so after a while.
 func (a attempt) marksUnknown(releases []v1alpha1.VersionInfo) *verdict.Hold {
-	what := fmt.Sprintf("it is not known whether %s can be left again", truncate.List(listTags(releases)))
+	tags := make([]string, len(releases))
+	for i := range releases {
+		tags[i] = releases[i].Tag
+	}
+	what := fmt.Sprintf("it is not known whether %s can be left again", truncate.List(tags))
 	if late := a.failed.RollbackDue.Add(askedWithin); a.now.Before(late) {
 		return &verdict.Hold{
 			Reason:  v1alpha1.RollbackDelayedReason,
@@ -195,14 +197,6 @@ func (a attempt) ofUnknownMark() (Rollback, time.Time) {
 		Message: fmt.Sprintf("would not go back from %s, because it is not known whether it can be left again: "+
 			"see why the registry does not say it, or remove spec.rollback.barriers", current.Version.Tag),
 	}}, time.Time{}
-}
-
-func listTags(releases []v1alpha1.VersionInfo) []string {
-	tags := make([]string, 0, len(releases))
-	for _, release := range releases {
-		tags = append(tags, release.Tag)
-	}
-	return tags
 }
 
 // noMarks says that no rollback will happen, because the controller cannot know which releases

@@ -161,29 +161,24 @@ func (g Gates) shown() []v1alpha1.RolloutGate {
 // candidates go past it.
 func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSummary {
 	var all []v1alpha1.RolloutGateStatusSummary
-	wanted := map[string]bool{}
+	var offered []v1alpha1.VersionInfo
 	for i := range candidates {
-		wanted[candidates[i].Release.Tag] = true
+		offered = append(offered, candidates[i].Release)
 	}
+	wanted, bypassed := releases.TagsOf(offered), Bypassed(in.Rollout, candidates)
 	for _, gate := range in.Gates.shown() {
 		judged := summary(&gate, wanted)
-		judged.BypassGates = Bypassed(in.Rollout, candidates) != ""
+		judged.BypassGates = bypassed != ""
 		all = append(all, judged)
 	}
 	if free := Mirrored(candidates); free != nil {
-		shown := summary(mirror(in.Rollout, free), wanted)
-		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", Bypassed(in.Rollout, candidates) != ""
+		gate := &v1alpha1.RolloutGate{Spec: v1alpha1.RolloutGateSpec{AllowedVersions: &free}}
+		gate.Name = MirrorName(in.Rollout)
+		shown := summary(gate, wanted)
+		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", bypassed != ""
 		all = append(all, shown)
 	}
-	return append(all, in.upstreams().Summaries(releasesOf(candidates), Bypassed(in.Rollout, candidates))...)
-}
-
-func releasesOf(candidates []Verdict) []v1alpha1.VersionInfo {
-	all := make([]v1alpha1.VersionInfo, 0, len(candidates))
-	for _, candidate := range candidates {
-		all = append(all, candidate.Release)
-	}
-	return all
+	return append(all, in.upstreams().Summaries(offered, bypassed)...)
 }
 
 func summary(gate *v1alpha1.RolloutGate, wanted map[string]bool) v1alpha1.RolloutGateStatusSummary {
@@ -230,10 +225,3 @@ func Mirrored(candidates []Verdict) []string {
 }
 
 func hidden(v Verdict) bool { return v.heldFor(verdict.IsUnknownToOthers) }
-
-// mirror returns the gate as the status shows it.
-func mirror(rollout *v1alpha1.Rollout, free []string) *v1alpha1.RolloutGate {
-	gate := &v1alpha1.RolloutGate{}
-	gate.Name, gate.Spec.AllowedVersions = MirrorName(rollout), &free
-	return gate
-}

@@ -4,6 +4,7 @@ package promotion
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -53,8 +54,10 @@ func (s Standing) Holds() []verdict.Hold {
 
 // StandingOf returns what can be said of any tag, given the decision on the input.
 func StandingOf(in Input, d Decision, tag string) Standing {
-	s := Standing{Entry: newestEntry(in.Rollout, tag)}
-	s.Verdict = verdictOf(d.Candidates, tag)
+	s, history := Standing{Verdict: verdictOf(d.Candidates, tag)}, in.Rollout.Status.History
+	if i := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag }); i >= 0 {
+		s.Entry = &history[i]
+	}
 	s.Position, s.Message = stands(in, d, s, tag)
 	return s
 }
@@ -80,13 +83,4 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 		return Older, fmt.Sprintf("%s is not newer than %s, which is deployed", tag, current.Version.Tag)
 	}
 	return Older, fmt.Sprintf("%s is known, but is not a candidate", tag)
-}
-
-func newestEntry(rollout *v1alpha1.Rollout, tag string) *v1alpha1.DeploymentHistoryEntry {
-	for i := range rollout.Status.History {
-		if entry := &rollout.Status.History[i]; entry.Version.Tag == tag {
-			return entry
-		}
-	}
-	return nil
 }
