@@ -91,6 +91,7 @@ func TestFirstReleaseAppliedBeginsWithWhatRuns(t *testing.T) {
 }
 
 func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
+	untagged := content.Target{Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "jobs", Pulled: "latest@sha256:a", Unset: true}
 	for name, test := range map[string]struct {
 		carried []string
 		target  content.Target
@@ -105,7 +106,7 @@ func TestFirstReleaseAppliedAsksWhichOneRuns(t *testing.T) {
 			},
 		},
 		"a target that carries none, and says what Flux has pulled": {
-			nil, pullingUntagged("jobs", "latest@sha256:a"),
+			nil, untagged,
 			verdict.Problem{
 				Reason: v1alpha1.FirstReleaseUnknownReason,
 				Message: "spec.firstRelease is Applied, and OCIRepository shop-prod/jobs carries no version, but runs latest@sha256:a, " +

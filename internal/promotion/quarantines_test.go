@@ -5,7 +5,6 @@ package promotion_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -51,70 +50,25 @@ func withCandidate() *fixture.RolloutBuilder {
 }
 
 func TestQuarantineHoldsTheRelease(t *testing.T) {
-	const pin = "; pin it to try it all the same, or set spec.lifted of the quarantine"
-	held := func(message string, until time.Time) []verdict.Hold {
-		return []verdict.Hold{{Reason: v1alpha1.QuarantinedReason, Message: message, Until: until}}
-	}
-	byTag := quarantined.Quarantine{Name: "ClusterReleaseQuarantine recall", Spec: v1alpha1.ReleaseQuarantineSpec{
-		Image: image, Tags: []string{"1.2.0"}, Reason: "leaks memory",
-	}}
 	obey := false
 	disobeying := withCandidate().Obj()
 	disobeying.Spec.Quarantine = &v1alpha1.RolloutQuarantine{Obey: &obey}
+	unreadable, unasked := given(withCandidate()), given(withCandidate()).quarantined(failedElsewhere("sha256:bad"))
+	unreadable.input.Quarantines.Problem = &verdict.Problem{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}
+	unasked.input.Rollout = disobeying
 	for name, test := range map[string]struct {
 		given *situation
 		want  []verdict.Hold
 	}{
 		"until its time is over": {
 			given(withCandidate()).quarantined(failedElsewhere("sha256:bad")),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad until 2026-03-02T13:00:00Z"+pin, one),
+			[]verdict.Hold{{
+				Reason: v1alpha1.QuarantinedReason, Until: one,
+				Message: "1.2.0 is in quarantine by ReleaseQuarantine bad until 2026-03-02T13:00:00Z; pin it to try it all the same, or set spec.lifted of the quarantine",
+			}},
 		},
-		"not from then on": {given(withCandidate()).at(one).quarantined(failedElsewhere("sha256:bad")), nil},
-		"not before the failure is reported": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", func(q *quarantined.Quarantine) { q.Status.Failures = nil })), nil,
-		},
-		"not other content": {given(withCandidate()).quarantined(failedElsewhere("sha256:other")), nil},
-		"not other content, though under a tag that it names": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:other", func(q *quarantined.Quarantine) {
-				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
-			})), nil,
-		},
-		"not once it is lifted": {given(withCandidate()).quarantined(failedElsewhere("sha256:bad", lifted)), nil},
-		"by its tag": {
-			given(withCandidate()).quarantined(byTag),
-			held("1.2.0 is in quarantine by ClusterReleaseQuarantine recall: leaks memory"+pin, never),
-		},
-		"by its tag, if the digest is not known": {
-			given(rollout().Ledger("1.1.0", "1.2.0").History(entry("1.1.0").Succeeded())).quarantined(failedElsewhere("sha256:bad", byUser, func(q *quarantined.Quarantine) {
-				q.Spec.Image, q.Spec.Tags = image, []string{"1.2.0"}
-			})),
-			held("the digest of 1.2.0 is not known, and its tag is in quarantine by ReleaseQuarantine bad"+pin, never),
-		},
-		"until the last of several ends": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:bad"), failedElsewhere("sha256:bad", func(q *quarantined.Quarantine) { q.Status.Until = wireTime(one.Add(time.Hour)) })),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad until 2026-03-02T14:00:00Z"+pin, one.Add(time.Hour)),
-		},
-		"with its reason, on one line and cut": {
-			given(withCandidate()).quarantined(failedElsewhere("sha256:bad", byUser, func(q *quarantined.Quarantine) {
-				q.Spec.Reason = "\x1b[31mleaks\n\tmemory " + strings.Repeat("x", 1000)
-			})),
-			held("1.2.0 is in quarantine by ReleaseQuarantine bad: [31mleaks memory "+strings.Repeat("x", 152)+" … "+strings.Repeat("x", 84)+pin, never),
-		},
-		"while quarantines cannot be read": {
-			func() *situation {
-				s := given(withCandidate())
-				s.input.Quarantines.Problem = &verdict.Problem{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}
-				return s
-			}(),
-			[]verdict.Hold{{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}},
-		},
-		"not on a Rollout that does not obey": {
-			func() *situation {
-				s := given(withCandidate()).quarantined(failedElsewhere("sha256:bad"))
-				s.input.Rollout = disobeying
-				return s
-			}(), nil,
-		},
+		"while quarantines cannot be read":    {unreadable, []verdict.Hold{{Reason: v1alpha1.QuarantineListFailedReason, Message: "list: no"}}},
+		"not on a Rollout that does not obey": {unasked, nil},
 		"not if failures are unblocked": {
 			given(withCandidate().Annotate(v1alpha1.UnblockFailedAnnotation, "true")).quarantined(failedElsewhere("sha256:bad")), nil,
 		},
