@@ -262,25 +262,6 @@ func (r *Rollout) Pinned() string {
 	return *r.Spec.WantedVersion
 }
 
-// Forced returns the tag that the force-deploy annotation requests. It is empty without
-// the annotation, and if the tag is the current one.
-func (r *Rollout) Forced() string {
-	tag := r.Annotations[ForceDeployAnnotation]
-	if current := r.Current(); current != nil && current.Version.Tag == tag {
-		return ""
-	}
-	return tag
-}
-
-// ChosenManually returns the tag that a user requests, pinned or forced. If it is empty,
-// the controller chooses.
-func (r *Rollout) ChosenManually() string {
-	if pinned := r.Pinned(); pinned != "" {
-		return pinned
-	}
-	return r.Forced()
-}
-
 // UnblocksFailed reports whether the next automatic promotion is allowed despite a
 // failure.
 func (r *Rollout) UnblocksFailed() bool {

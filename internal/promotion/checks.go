@@ -50,7 +50,7 @@ func promotionChecks(in Input) []rule {
 	provenUpstream, promotedByAPerson := upstreams.Proven, upstreams.PromotedByAPerson
 	return []rule{
 		{require: forAll(historyUpToDate(rollout, in.Targets)), unless: chosen},
-		{require: leftToTheController(rollout), unless: chosen | first},
+		{require: leftToTheController(rollout, in.Policy), unless: chosen | first},
 		{require: forAll(policyReadable(in.Policy)), unless: chosen | first},
 		{require: offeredByPolicy(in.Policy), unless: chosen},
 		{require: forAll(appliedComesFirst(rollout, in.Targets)), unless: chosen},
@@ -237,8 +237,8 @@ func historyUpToDate(rollout *v1alpha1.Rollout, targets content.Targets) *verdic
 }
 
 // leftToTheController checks that no user has chosen another version.
-func leftToTheController(rollout *v1alpha1.Rollout) check {
-	wanted, hold := rollout.ChosenManually(), impossible(rollout, nil).Hold()
+func leftToTheController(rollout *v1alpha1.Rollout, policy releases.Policy) check {
+	wanted, hold := policy.Chosen(rollout), impossible(rollout, policy, nil).Hold()
 	switch {
 	case wanted == "":
 		return forAll(nil)
@@ -263,8 +263,8 @@ func leftToTheController(rollout *v1alpha1.Rollout) check {
 
 // impossible explains why the release that a user requests cannot be promoted; nil if it
 // can.
-func impossible(rollout *v1alpha1.Rollout, ledger []v1alpha1.VersionInfo) *verdict.Problem {
-	pinned, forced := rollout.Pinned(), rollout.Forced()
+func impossible(rollout *v1alpha1.Rollout, policy releases.Policy, ledger []v1alpha1.VersionInfo) *verdict.Problem {
+	pinned, forced := rollout.Pinned(), policy.Forced(rollout)
 	switch {
 	case pinned != "" && !releases.IsTag(pinned):
 		return &verdict.Problem{

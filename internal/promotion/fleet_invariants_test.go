@@ -72,7 +72,7 @@ func (w *world) checkQuarantines(in promotion.Input, d promotion.Decision) {
 		return
 	}
 	automatic, recalls := heldBy(in, d.Release)
-	passes := in.Rollout.ChosenManually() == d.Release.Tag || in.Rollout.UnblocksFailed() || !in.Rollout.Spec.Quarantine.Obeys()
+	passes := in.Policy.Chosen(in.Rollout) == d.Release.Tag || in.Rollout.UnblocksFailed() || !in.Rollout.Spec.Quarantine.Obeys()
 	switch {
 	case len(recalls) > 0:
 		w.fail("%s is promoted although %s recalls it", d.Release.Tag, recalls[0].Name)

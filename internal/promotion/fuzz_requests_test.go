@@ -124,7 +124,7 @@ func checkAnswered(t *testing.T, in promotion.Input, d promotion.Decision) {
 func checkRefused(t *testing.T, in promotion.Input, d promotion.Decision) {
 	t.Helper()
 	asked := in.Rollout.Annotations
-	forced := in.Rollout.Forced()
+	forced := in.Policy.Forced(in.Rollout)
 	if forced != "" && in.Rollout.Pinned() == "" && d.Release.Tag != forced && d.Action != promotion.Adopt && d.Problem == nil {
 		t.Errorf("force-deploy=%q has neither an effect nor a problem: %s", forced, d.Action)
 	}

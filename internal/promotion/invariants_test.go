@@ -112,7 +112,7 @@ func (w *world) checkChoice(in promotion.Input, d promotion.Decision) {
 		return
 	}
 	tag := d.Release.Tag
-	if wanted := in.Rollout.ChosenManually(); wanted != "" {
+	if wanted := in.Policy.Chosen(in.Rollout); wanted != "" {
 		w.fail("%s is promoted while a user chose %s", tag, wanted)
 	}
 	if len(in.Rollout.Status.History) == 0 {

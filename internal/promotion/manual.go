@@ -13,7 +13,7 @@ import (
 // chosenManually promotes the release that a user requests, unless it is already the
 // current one: any tag that is pinned, or a known release that is forced.
 func chosenManually(in Input, k known) (choice, bool) {
-	wanted := in.Rollout.ChosenManually()
+	wanted := in.Policy.Chosen(in.Rollout)
 	if k.problem != nil || wanted == "" || isFollowed(in.Rollout, in.Policy, in.Targets, wanted) {
 		return choice{}, false
 	}
@@ -51,7 +51,7 @@ func (d Decision) Backward(in Input) bool {
 // quarantine, and until when that holds; nil if nothing is in the way.
 func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Time) {
 	wanted := in.Rollout.Pinned()
-	if problem := impossible(in.Rollout, ledger); problem != nil || wanted == "" || in.Policy.IsCurrent(in.Rollout.Status.History, wanted) {
+	if problem := impossible(in.Rollout, in.Policy, ledger); problem != nil || wanted == "" || in.Policy.IsCurrent(in.Rollout.Status.History, wanted) {
 		return problem, time.Time{}
 	}
 	hold := in.holding().Recalled(releases.Known(ledger, wanted))

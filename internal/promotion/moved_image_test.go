@@ -122,6 +122,12 @@ func TestRequestsForATagThatIsDeployedFromAnotherImage(t *testing.T) {
 		given *situation
 		want  settled
 	}{
+		"a force promotes it": {
+			given(moved().Annotate(force, "9.9.9")), settled{Does: "Promote 9.9.9", Consumed: []string{force}},
+		},
+		"a force supersedes it": {
+			given(baking().Annotate(force, "9.9.9")), settled{Does: "Supersede 9.9.9", Consumed: []string{force}},
+		},
 		"to promote it waits for what holds it": {
 			given(moved().Annotate(v1alpha1.PromoteAnnotation, "9.9.9")).environments(prod().manual()), settled{Does: "Nothing"},
 		},

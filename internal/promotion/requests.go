@@ -88,7 +88,7 @@ func (a asked) wordsUsedUp(now time.Time) bool {
 	if a.Action.Promotes() {
 		return a.Action != Adopt
 	}
-	return usedTheWords(now, decided(a.rollout), a.digest) || isUnpinned(a.rollout)
+	return usedTheWords(now, decided(a.rollout), a.digest) || isUnpinned(a.rollout, a.policy)
 }
 
 func (r *Requests) answer(of request, a asked) {
@@ -307,9 +307,9 @@ func usedTheWords(now time.Time, current *v1alpha1.DeploymentHistoryEntry, diges
 
 // isUnpinned reports whether a user has just removed a pin, and has asked for nothing else. What
 // was said next to that is said about no promotion.
-func isUnpinned(rollout *v1alpha1.Rollout) bool {
+func isUnpinned(rollout *v1alpha1.Rollout, policy releases.Policy) bool {
 	current := decided(rollout)
-	if current == nil || current.Grounds != v1alpha1.GroundsPinned || rollout.ChosenManually() != "" || rollout.Generation == rollout.Status.ObservedGeneration {
+	if current == nil || current.Grounds != v1alpha1.GroundsPinned || policy.Chosen(rollout) != "" || rollout.Generation == rollout.Status.ObservedGeneration {
 		return false
 	}
 	return !slices.ContainsFunc(requests, func(r request) bool {

@@ -135,11 +135,11 @@ func versionLeftToTheController(a attempt) *verdict.Hold {
 			Reason:  v1alpha1.PinnedReason,
 			Message: fmt.Sprintf("spec.wantedVersion pins %s: remove it to go back to %s", verdict.Quote(a.Rollout.Pinned()), a.to.Version.Tag),
 		}
-	case a.Rollout.Forced() != "":
+	case a.Policy.Forced(a.Rollout) != "":
 		return &verdict.Hold{
 			Reason: v1alpha1.ForcedReason,
 			Message: fmt.Sprintf("%s asks for %s: remove it to go back to %s",
-				v1alpha1.ForceDeployAnnotation, verdict.Quote(a.Rollout.Forced()), a.to.Version.Tag),
+				v1alpha1.ForceDeployAnnotation, verdict.Quote(a.Policy.Forced(a.Rollout)), a.to.Version.Tag),
 		}
 	}
 	return nil

@@ -138,7 +138,7 @@ func setDeploymentBlocked(b basis) {
 	case b.Rollout.Current() == nil && !isReason(b.Health.Problem, v1alpha1.InvalidSelectorReason, v1alpha1.AccessDeniedReason):
 		b.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.HealthChecksHealthyReason,
 			"nothing was promoted yet whose health could matter")
-	case b.decision.Problem == nil && b.Rollout.ChosenManually() != "":
+	case b.decision.Problem == nil && b.Policy.Chosen(b.Rollout) != "":
 		b.set(v1alpha1.DeploymentBlockedCondition, metav1.ConditionFalse, v1alpha1.ManualDeploymentReason,
 			"does not apply: the version was chosen manually, which bypasses HealthChecks")
 	case b.Rollout.UnblocksFailed():

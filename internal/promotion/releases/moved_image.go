@@ -41,6 +41,22 @@ func (p Policy) IsCurrent(history []v1alpha1.DeploymentHistoryEntry, tag string)
 	return len(history) > 0 && history[0].Version.Tag == tag && !p.IsOfAnother(&history[0])
 }
 
+// Chosen returns the tag that a user requests, pinned or forced. If it is empty, the
+// controller chooses.
+func (p Policy) Chosen(rollout *v1alpha1.Rollout) string {
+	return cmp.Or(rollout.Pinned(), p.Forced(rollout))
+}
+
+// Forced returns the tag that the annotation force-deploy requests; empty without one, and if
+// it is deployed already.
+func (p Policy) Forced(rollout *v1alpha1.Rollout) string {
+	tag := rollout.Annotations[v1alpha1.ForceDeployAnnotation]
+	if p.IsCurrent(rollout.Status.History, tag) {
+		return ""
+	}
+	return tag
+}
+
 // BeforeMove returns the newest promotion whose image is known, if it is one of another
 // image; else nil.
 func BeforeMove(history []v1alpha1.DeploymentHistoryEntry, policy Policy) *v1alpha1.DeploymentHistoryEntry {

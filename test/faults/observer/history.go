@@ -3,6 +3,7 @@
 package observer
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -140,7 +141,7 @@ func (s *Findings) checkAdded(r *rollout, was *v1alpha1.Rollout, e *entry, gap b
 		return
 	}
 	current := was.Current()
-	if !gap && current != nil && was.ChosenManually() != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) && !pushedAgain(current, e) {
+	if !gap && current != nil && cmp.Or(was.Pinned(), was.Annotations[v1alpha1.ForceDeployAnnotation]) != e.Version.Tag && !newer(e.Version.Tag, current.Version.Tag) && !pushedAgain(current, e) {
 		s.complain("%s: %s was promoted by itself after %s", named(r.object), e.Version.Tag, current.Version.Tag)
 	}
 }
