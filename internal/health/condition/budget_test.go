@@ -11,8 +11,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // repeated returns an expression that does a step with a list as often as it may.
@@ -21,7 +21,7 @@ func repeated(list, step, last string) string { return list + strings.Repeat(ste
 // TestBombs evaluates expressions that need years, or more memory than there is, in an
 // evaluator that has only CEL's own limits.
 func TestBombs(t *testing.T) {
-	body := strings.Repeat("a", limit.Body)
+	body := strings.Repeat("a", health.MostOfBody)
 	for name, source := range map[string]string{
 		"nested comprehensions":       "[0,1,2,3,4,5,6,7,8,9].all(a, [0,1,2,3,4,5,6,7,8,9].all(b, [0,1,2,3,4,5,6,7,8,9].all(c, [0,1,2,3,4,5,6,7,8,9].all(d, [0,1,2,3,4,5,6,7,8,9].all(e, [0,1,2,3,4,5,6,7,8,9].all(f, a + b + c + d + e + f >= 0))))))",
 		"a comprehension over a body": "body.split('').all(a, body.split('').all(b, a == b))",
@@ -79,10 +79,10 @@ func TestUsualExpressionsAreAffordable(t *testing.T) {
 	line := `{"ok":true}` + "\n"
 	items := strings.Repeat(`{"state":"ready","n":1},`, 2500)
 	for source, body := range map[string]string{
-		"body.split('\\n').filter(l, l != '').all(l, l.contains('true'))": strings.Repeat(line, limit.Body/len(line)),
+		"body.split('\\n').filter(l, l != '').all(l, l.contains('true'))": strings.Repeat(line, health.MostOfBody/len(line)),
 		"json.items.all(i, i.state == 'ready' && i.n <= 1)":               `{"items":[` + strings.TrimSuffix(items, ",") + `]}`,
-		"body.matches('.*(a+b|c)$')":                                      strings.Repeat("a", limit.Body-1) + "c",
-		"body.lowerAscii().replace('a', 'bb').size() == 131072":           strings.Repeat("A", limit.Body),
+		"body.matches('.*(a+b|c)$')":                                      strings.Repeat("a", health.MostOfBody-1) + "c",
+		"body.lowerAscii().replace('a', 'bb').size() == 131072":           strings.Repeat("A", health.MostOfBody),
 	} {
 		g := NewWithT(t)
 		e, err := condition.HTTP(source)

@@ -12,8 +12,8 @@ import (
 
 	. "github.com/onsi/gomega"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/condition"
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // marker is text of another server, which must not be in any error.
@@ -99,7 +99,7 @@ func TestHTTPConditions(t *testing.T) {
 		"a conversion of the body": {"int(body) == 1", text, false, "it converts a value to a type that it does not fit"},
 		"a duration of the body":   {"duration(body) < duration('1s')", text, false, "it converts a value to a type that it does not fit"},
 		"an expression of a body":  {"body.matches('(' + body)", text, false, "it uses an invalid regular expression"},
-		"a large body":             {"true", condition.Response{Body: strings.Repeat("x", limit.Body+1)}, false, "the body has more than 65536 bytes"},
+		"a large body":             {"true", condition.Response{Body: strings.Repeat("x", health.MostOfBody+1)}, false, "the body has more than 65536 bytes"},
 		"large headers":            {"true", condition.Response{Headers: map[string][]string{"A": {strings.Repeat("x", 1<<16)}}}, false, "the headers have more than 65536 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -10,14 +10,14 @@ import (
 
 	"github.com/google/cel-go/common/types"
 
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 )
 
 // Response is an HTTP response: the variables of the class http.
 type Response struct {
 	// Status is the status code.
 	Status int
-	// Body is at most limit.Body bytes of the body. If it is a JSON document, it is the
+	// Body is at most health.MostOfBody bytes of the body. If it is a JSON document, it is the
 	// variable json, too.
 	Body string
 	// Headers are the values by the name of the header. Expressions see the names in lower
@@ -32,8 +32,8 @@ type Response struct {
 }
 
 func (r Response) values() (map[string]any, error) {
-	if len(r.Body) > limit.Body {
-		return nil, refusal(fmt.Sprintf("the body has more than %d bytes", limit.Body))
+	if len(r.Body) > health.MostOfBody {
+		return nil, refusal(fmt.Sprintf("the body has more than %d bytes", health.MostOfBody))
 	}
 	headers, size := map[string][]string{}, 0
 	for name, values := range r.Headers {
@@ -41,8 +41,8 @@ func (r Response) values() (map[string]any, error) {
 		headers[name] = append(headers[name], values...)
 		size += len(name) + len(strings.Join(values, ""))
 	}
-	if size > limit.Headers {
-		return nil, refusal(fmt.Sprintf("the headers have more than %d bytes", limit.Headers))
+	if size > health.MostOfHeaders {
+		return nil, refusal(fmt.Sprintf("the headers have more than %d bytes", health.MostOfHeaders))
 	}
 	return map[string]any{
 		"status": r.Status, "body": r.Body, "json": r.json, "headers": headers, "latency": r.Latency,

@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 )
 
 // userAgent is how the controller names itself to servers.
@@ -51,7 +51,7 @@ func Open(ctx context.Context, guard destination.Guard, options Options) (*Sessi
 		TLSClientConfig:        options.Credentials.certificates,
 		Protocols:              protocols,
 		MaxConnsPerHost:        1,
-		MaxResponseHeaderBytes: limit.Headers,
+		MaxResponseHeaderBytes: health.MostOfHeaders,
 	}}, nil
 }
 

@@ -13,8 +13,8 @@ import (
 
 	"k8s.io/utils/clock"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 
@@ -51,7 +51,7 @@ type Response struct {
 // Do sends a request and reads the response. It does not follow redirects. The text of an
 // error may contain what the server has written: probe.Cause says what may be shown.
 func (c Client) Do(ctx context.Context, request Request) (Response, error) {
-	request.MostOfBody = limit.Body
+	request.MostOfBody = health.MostOfBody
 	session, err := probe.Open(ctx, c.Guard, request.Options)
 	if err != nil {
 		return Response{}, err

@@ -12,8 +12,8 @@ import (
 	prometheusv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 
+	"github.com/fluxrollouts/rollout-controller/internal/health"
 	"github.com/fluxrollouts/rollout-controller/internal/health/destination"
-	"github.com/fluxrollouts/rollout-controller/internal/health/limit"
 	"github.com/fluxrollouts/rollout-controller/internal/health/probe"
 )
 
@@ -27,7 +27,7 @@ type Server struct {
 // Open returns a server. Nothing is sent yet. The size of a body that the options contain
 // has no meaning.
 func Open(ctx context.Context, guard destination.Guard, now func() time.Time, options probe.Options) (*Server, error) {
-	options.MostOfBody = limit.Answer
+	options.MostOfBody = health.MostOfBody
 	session, err := probe.Open(ctx, guard, options)
 	if err != nil {
 		return nil, err
