@@ -51,7 +51,7 @@ var further = map[string][]string{
 	"internal/report":           {"context", "github.com/secure-systems-lab/go-securesystemslib/dsse"},
 	"internal/workload":         {"k8s.io/api", "k8s.io/apimachinery/pkg", "github.com/fluxcd/cli-utils/pkg/kstatus", "github.com/fluxcd/pkg/apis/meta"},
 	// Lint works without a network and a home directory.
-	"internal/cli/lint": {"context", "config", "go.yaml.in/yaml/v3", "k8s.io/apiextensions-apiserver/pkg", "k8s.io/apimachinery/pkg", "sigs.k8s.io/yaml"},
+	"internal/cli/lint": {"context", "config", "internal/cli/kinds", "go.yaml.in/yaml/v3", "k8s.io/apiextensions-apiserver/pkg", "k8s.io/apimachinery/pkg", "sigs.k8s.io/yaml"},
 }
 
 // tests are what the tests of pure packages import besides: they need no API server.

@@ -6,15 +6,8 @@ import (
 	"fmt"
 	"reflect"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
-
-// defined are the kinds of which two definitions of one object are a mistake. Of other
-// kinds, overlays often have several.
-var defined = []schema.GroupKind{
-	rolloutKind, gateKind, healthCheckKind, scheduleKind, clusterScheduleKind, coordinationKind, environmentKind,
-	imagePolicyKind, repositoryKind, kustomizationKind, helmReleaseKind,
-}
 
 // isCompared reports whether two definitions of an object are a mistake. Manifests have
 // many HelmReleases that no Rollout writes, often one as a patch of another.
@@ -23,10 +16,10 @@ func isCompared(o *object) bool { return o.groupKind() != helmReleaseKind || len
 // checkDuplicates finds objects that are defined twice, differently. An object without a
 // namespace may be a part of several environments, and is not compared.
 func (r *report) checkDuplicates() {
-	for _, kind := range defined {
+	for _, kind := range kinds.All {
 		first := map[string]*object{}
-		for _, o := range r.byKind[kind] {
-			if o.namespace() == "" && kind != clusterScheduleKind || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") || !isCompared(o) {
+		for _, o := range r.byKind[kind.GroupKind()] {
+			if !kind.Once || o.namespace() == "" && !kind.Global || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") || !isCompared(o) {
 				continue
 			}
 			other := first[o.key()]

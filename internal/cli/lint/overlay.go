@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
 
 // isOverlay reports whether an object is the content of a kustomization.yaml, which
@@ -63,7 +65,7 @@ func (s *set) setNamespaces(overlay *object) {
 		return
 	}
 	for _, o := range s.all {
-		if !o.isOverlay() && path.Dir(o.file) == path.Dir(overlay.file) && o.groupKind() != clusterScheduleKind {
+		if !o.isOverlay() && path.Dir(o.file) == path.Dir(overlay.file) && !kinds.IsGlobal(o.groupKind()) {
 			o.overlay = namespace
 		}
 	}

@@ -16,11 +16,11 @@ import (
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
@@ -94,20 +94,11 @@ func (p *Program) DecodeFiles(scheme *runtime.Scheme, namespace string) ([]clien
 		all = append(all, objects...)
 	}
 	for _, object := range all {
-		if object.GetNamespace() == "" && !isGlobal(object) {
+		if kind, _ := kinds.OfObject(object); object.GetNamespace() == "" && !kind.Global {
 			object.SetNamespace(namespace)
 		}
 	}
 	return all, nil
-}
-
-// isGlobal reports whether an object is of a kind without namespaces.
-func isGlobal(object client.Object) bool {
-	switch object.(type) {
-	case *v1alpha1.ClusterRolloutSchedule, *v1alpha1.ClusterReleaseQuarantine, *corev1.Namespace:
-		return true
-	}
-	return false
 }
 
 // ReadFile reads a file, or standard input. Of a report, it returns the objects.

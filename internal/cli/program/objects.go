@@ -7,8 +7,7 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
 
 // FieldManager owns what the program writes. Flux removes the fields of managers whose
@@ -18,15 +17,8 @@ const FieldManager = "rollouts-cli"
 
 // KindOf returns the kind of an object that the program changes.
 func KindOf(object client.Object) string {
-	switch object.(type) {
-	case *v1alpha1.RolloutGate:
-		return "RolloutGate"
-	case *v1alpha1.Rollout:
-		return "Rollout"
-	case *v1alpha1.ReleaseQuarantine:
-		return v1alpha1.ReleaseQuarantineKind
-	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
-		return gather.ScheduleOf(object).Kind
+	if kind, known := kinds.OfObject(object); known {
+		return kind.Kind
 	}
 	return fmt.Sprintf("%T", object)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 )
 
@@ -360,17 +361,7 @@ func many(f tree.Folded) string {
 	case kind == "":
 		kind = "objects"
 	case f.Count > 1:
-		kind = plural(kind)
+		kind = kinds.Plural(kind)
 	}
 	return fmt.Sprintf("%d %s", f.Count, kind)
-}
-
-func plural(kind string) string {
-	switch last := kind[len(kind)-1]; {
-	case strings.HasSuffix(kind, "Policy"), strings.HasSuffix(kind, "Repository"):
-		return kind[:len(kind)-1] + "ies"
-	case last == 's':
-		return kind + "es"
-	}
-	return kind + "s"
 }

@@ -5,13 +5,11 @@ package snapshot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -19,8 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
 
 // pageSize is how many objects are requested at a time.
@@ -46,9 +44,11 @@ type Options struct {
 // fails here only if the Rollouts themselves could not be read.
 func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.Scheme, namespace string, laid ...client.Object) (*Snapshot, error) {
 	t := &taker{from: from, snapshot: empty(scheme)}
-	t.listAll(ctx, client.InNamespace(namespace), namespaced()...)
-	t.listAll(ctx, o.quarantinesIn(namespace), &v1alpha1.ReleaseQuarantineList{})
-	t.listAll(ctx, nil, &v1alpha1.ClusterRolloutScheduleList{}, &v1alpha1.ClusterReleaseQuarantineList{})
+	for _, kind := range kinds.All {
+		if kind.Decides {
+			t.listAll(ctx, o.where(kind, namespace), kind.List)
+		}
+	}
 	if namespace == "" {
 		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, &imagev1.ImageRepositoryList{}, namespaces())
 	}
@@ -59,27 +59,24 @@ func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.S
 		t.followUpstreams(ctx, namespace, objects)
 		t.wait()
 	}
-	if err := t.snapshot.errorOf(&v1alpha1.Rollout{}); err != nil {
+	switch err := t.snapshot.errorOf(&v1alpha1.Rollout{}); {
+	case !t.snapshot.Serves(&v1alpha1.Rollout{}):
+		return nil, ErrNoRollouts
+	case err != nil:
 		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
 	return t.snapshot, t.err
 }
 
-func (o Options) quarantinesIn(namespace string) client.ListOption {
-	if o.QuarantinesEverywhere {
+// ErrNoRollouts: the API server does not serve Rollouts.
+var ErrNoRollouts = errors.New("the API server serves no Rollouts")
+
+// where returns which objects of a kind count for the Rollouts of a namespace.
+func (o Options) where(kind kinds.Kind, namespace string) client.ListOption {
+	if kind.Global || kind.Kind == v1alpha1.ReleaseQuarantineKind && o.QuarantinesEverywhere {
 		return nil
 	}
 	return client.InNamespace(namespace)
-}
-
-// namespaced returns the kinds of which the objects in the namespace of a Rollout count,
-// whether or not another object refers to them.
-func namespaced() []client.ObjectList {
-	return []client.ObjectList{
-		&v1alpha1.RolloutList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.RolloutScheduleList{}, &imagev1.ImagePolicyList{},
-		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{},
-		&environmentsv1.EnvironmentList{},
-	}
 }
 
 func namespaces() *metav1.PartialObjectMetadataList {

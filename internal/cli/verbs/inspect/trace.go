@@ -9,14 +9,13 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/cobra"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
@@ -72,24 +71,28 @@ func trace(ctx context.Context, p *program.Program, out *program.Output, object 
 	return nil
 }
 
-// Kinds that need no question to the API server, as kubectl and flux call them.
-var kinds = map[string]schema.GroupVersionKind{
-	"deployment": appsv1.SchemeGroupVersion.WithKind("Deployment"), "deploy": appsv1.SchemeGroupVersion.WithKind("Deployment"),
-	"statefulset": appsv1.SchemeGroupVersion.WithKind("StatefulSet"), "sts": appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
+// Names that need no question to the API server, as kubectl and flux have them.
+var shortNames = map[string]schema.GroupVersionKind{
+	"deploy":    appsv1.SchemeGroupVersion.WithKind("Deployment"),
+	"sts":       appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
 	"daemonset": appsv1.SchemeGroupVersion.WithKind("DaemonSet"), "ds": appsv1.SchemeGroupVersion.WithKind("DaemonSet"),
 	"pod": corev1.SchemeGroupVersion.WithKind("Pod"), "service": corev1.SchemeGroupVersion.WithKind("Service"),
-	"kustomization": kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), "ks": kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind),
-	"helmrelease": helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind), "hr": helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind),
-	"ocirepository": sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind),
-	"rollout":       v1alpha1.GroupVersion.WithKind("Rollout"),
+	"ks": kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), "hr": helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind),
 }
 
 // kindNamed returns the kind that a user names: in the singular or plural, or with its
 // group.
 func kindNamed(c program.Cluster, word string) (schema.GroupVersionKind, error) {
 	word = strings.ToLower(word)
-	if kind, ok := kinds[word]; ok {
+	if kind, ok := shortNames[word]; ok {
 		return kind, nil
+	}
+	if kind, ok := kinds.Named(word); ok {
+		mapping, err := c.Mapper.RESTMapping(kind.GroupKind()) // the version that is served
+		if err != nil {
+			return schema.GroupVersionKind{}, fmt.Errorf("the API server knows no kind %q", word)
+		}
+		return mapping.GroupVersionKind, nil
 	}
 	resource := schema.ParseGroupResource(word)
 	kind, err := c.Mapper.KindFor(resource.WithVersion(""))
