@@ -24,6 +24,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // File is a file with manifests. Its name is shown in findings. References between a
@@ -41,6 +43,9 @@ type Options struct {
 	External []External
 	// Vars contains values of variables that Flux substitutes.
 	Vars map[string]string
+	// Unlisted are kinds whose objects are not given although there may be some. No rule
+	// says that one does not exist.
+	Unlisted []schema.GroupKind
 	// Disable contains IDs of rules that report nothing.
 	Disable []string
 }
@@ -118,7 +123,8 @@ func Files(files []File, o Options) Result {
 }
 
 // Cluster lints the objects of a cluster, each as decoded from its JSON. It assumes that
-// all objects are given of each kind that a rule is about. Rules about what is written in
+// all objects are given of each kind that a rule is about, unless it is unlisted. Rules
+// about what is written in
 // Git report nothing.
 func Cluster(objects []map[string]any, o Options) Result {
 	s := newSet(o)
@@ -136,7 +142,7 @@ func check(s *set, o Options, problems []Finding) Result {
 		result.Findings = append(result.Findings, problems...)
 	}
 	for i := range rules {
-		if rules[i].check == nil || slices.Contains(o.Disable, rules[i].ID) || s.live && rules[i].filesOnly {
+		if rules[i].check == nil || slices.Contains(o.Disable, rules[i].ID) || s.live && rules[i].filesOnly || guesses(rules[i].ID, o.Unlisted) {
 			continue
 		}
 		rules[i].check(&report{set: s, rule: &rules[i].Rule, result: &result})

@@ -12,6 +12,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
@@ -264,6 +265,9 @@ func TestOverlaysAreNotBuilt(t *testing.T) {
 	}
 	patch := lint.File{Name: "apps/patches/rollout.yaml", Content: []byte(strings.Replace(rollout, "releasesImagePolicy", "releases", 1))}
 	lost := lint.File{Name: "apps/gate.yaml", Content: []byte(strings.Replace(gate, "  namespace: shop\n", "", 1))}
+	const quarantine = "apiVersion: kuberik.com/v1alpha1\nkind: ClusterReleaseQuarantine\nmetadata: {name: bad}\nspec: {digest: \"sha256:"
+	digest := func(of string) []byte { return []byte(quarantine + strings.Repeat(of, 64) + "\"}\n") }
+	recall, recalls := lint.File{Name: "apps/a.yaml", Content: digest("a")}, lint.File{Name: "apps/b.yaml", Content: digest("b")}
 	for name, tt := range map[string]struct {
 		files []lint.File
 		want  []string
@@ -272,6 +276,7 @@ func TestOverlaysAreNotBuilt(t *testing.T) {
 		"a patch by its name":       {[]lint.File{overlay("patchesStrategicMerge: [patches/rollout.yaml]\n"), patch}, []string{"? Rollout shop/shop"}},
 		"a file that is no patch":   {[]lint.File{overlay("resources: [patches/rollout.yaml]\n"), patch}, []string{"R101 Rollout shop/shop", "R101 Rollout shop/shop", "R207 Rollout shop/shop"}},
 		"a namespace for a folder":  {[]lint.File{overlay("namespace: web\n"), lost}, []string{"R404 RolloutGate web/qa"}},
+		"what has no namespace":     {[]lint.File{overlay("namespace: web\n"), recall, recalls}, []string{"R404 ClusterReleaseQuarantine bad"}},
 		"no namespace for a folder": {[]lint.File{overlay(""), lost}, []string{"R404 RolloutGate qa"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -368,6 +373,40 @@ func TestObjectsOfAClusterHaveNoFindingsAboutGit(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, lint.Cluster(objects, lint.Options{Now: noon})); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What was not listed may be there.
+func TestKindsThatWereNotListedAreNotMissed(t *testing.T) {
+	kind := func(group, kind string) schema.GroupKind { return schema.GroupKind{Group: group, Kind: kind} }
+	for name, tt := range map[string]struct {
+		documents []string
+		unlisted  schema.GroupKind
+		rule      string
+	}{
+		"the Rollout of a target":   {[]string{repository}, kind("kuberik.com", "Rollout"), "R202"},
+		"the Rollout of a gate":     {[]string{gate}, kind("kuberik.com", "Rollout"), "R404"},
+		"the policy of a Rollout":   {[]string{rollout}, kind("image.toolkit.fluxcd.io", "ImagePolicy"), "R201"},
+		"the target of a Rollout":   {[]string{rollout}, kind("kustomize.toolkit.fluxcd.io", "Kustomization"), "R207"},
+		"what applies a repository": {[]string{repository, rollout}, kind("helm.toolkit.fluxcd.io", "HelmRelease"), "R212"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var objects []map[string]any
+			for _, document := range tt.documents {
+				object := map[string]any{}
+				if err := yaml.Unmarshal([]byte(document), &object); err != nil {
+					t.Fatal(err)
+				}
+				objects = append(objects, object)
+			}
+			has := func(unlisted ...schema.GroupKind) bool {
+				found := lint.Cluster(objects, lint.Options{Now: noon, Unlisted: unlisted}).Findings
+				return slices.ContainsFunc(found, func(f lint.Finding) bool { return f.Rule == tt.rule })
+			}
+			if !has() || has(tt.unlisted) {
+				t.Errorf("%s is found: %t, and without %s: %t", tt.rule, has(), tt.unlisted.Kind, has(tt.unlisted))
+			}
+		})
 	}
 }
 

@@ -2,7 +2,11 @@
 
 package lint
 
-import "slices"
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 // unreadable is the rule about what cannot be read. It has no check: reading finds it.
 const unreadable = "R100"
@@ -77,6 +81,22 @@ var rules = []checkedRule{
 	{Rule: Rule{"R610", SeverityWarning, "Reports are in a repository that releases are pulled from."}, check: checkReportsAmongReleases},
 	{Rule: Rule{"R611", SeverityWarning, "An Environment of type oci has no report to write or to read."}, check: checkNoReports},
 	{Rule: Rule{"R612", SeverityWarning, "A requeueInterval is shorter than any that is used."}, check: checkRequeueInterval},
+}
+
+// needs are the kinds of which a rule says that there is no object, other than by a name.
+var needs = map[string][]schema.GroupKind{
+	"R207": {repositoryKind, kustomizationKind, helmReleaseKind},
+	"R212": {kustomizationKind, helmReleaseKind},
+	"R213": {kustomizationKind, helmReleaseKind},
+	"R301": {healthCheckKind},
+	"R311": {rolloutKind},
+	"R402": {rolloutKind},
+	"R603": {environmentKind},
+}
+
+// guesses reports whether a rule would have to guess what is there.
+func guesses(rule string, unlisted []schema.GroupKind) bool {
+	return slices.ContainsFunc(needs[rule], func(kind schema.GroupKind) bool { return slices.Contains(unlisted, kind) })
 }
 
 // Rules returns all rules, sorted by ID.

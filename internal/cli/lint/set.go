@@ -55,6 +55,7 @@ type set struct {
 	all      []*object
 	texts    []File
 	external map[External]bool
+	unlisted map[schema.GroupKind]bool
 	// externalIn is the same without names.
 	externalIn map[External]bool
 	byKind     map[schema.GroupKind][]*object
@@ -82,9 +83,12 @@ func newSet(o Options) *set {
 	s := &set{
 		now: o.Now, schedules: map[*object]*schedule.Schedule{}, openings: map[string]opening{},
 		writtenBy: map[string][]*object{}, consumersOf: map[string][]*object{},
-		external: map[External]bool{}, externalIn: map[External]bool{}, variables: map[string]map[string]bool{},
+		external: map[External]bool{}, unlisted: map[schema.GroupKind]bool{}, externalIn: map[External]bool{}, variables: map[string]map[string]bool{},
 		byKind: map[schema.GroupKind][]*object{}, byNamespace: map[schema.GroupKind]map[string][]*object{},
 		byName: map[schema.GroupKind]map[string][]*object{}, unnamed: map[schema.GroupKind][]*object{},
+	}
+	for _, kind := range o.Unlisted {
+		s.unlisted[kind] = true
 	}
 	for _, e := range o.External {
 		s.external[e] = true
@@ -151,6 +155,9 @@ func sameNamespace(a, b string) certainty {
 func (s *set) exists(kind schema.GroupKind, namespace, name string) certainty {
 	if s.external[External{Kind: kind.Kind, Namespace: namespace, Name: name}] {
 		return yes
+	}
+	if s.unlisted[kind] {
+		return yes // for all one knows
 	}
 	answer := no
 	for _, o := range s.byName[kind][name] {

@@ -47,3 +47,11 @@ func escape(r rune) string {
 	}
 	return `\u` + string(digits[r>>12&15]) + string(digits[r>>8&15]) + string(digits[r>>4&15]) + string(digits[r&15])
 }
+
+// Words returns some words with commas, and another word before the last one: "a, b and c".
+func Words(all []string, last string) string {
+	if len(all) < 2 {
+		return strings.Join(all, "")
+	}
+	return strings.Join(all[:len(all)-1], ", ") + " " + last + " " + all[len(all)-1]
+}

@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/check"
 )
 
 // recording is a cluster made of the objects in a file. It changes nothing: it records
@@ -50,7 +50,7 @@ type recording struct {
 // withoutKinds makes reads of some kinds fail: those that the API server does not serve,
 // and those that the user may not read. Each list has names of kinds, with commas between.
 func (r *recording) withoutKinds(unserved, forbidden string) error {
-	for _, kind := range check.Examined {
+	for _, kind := range kinds.All {
 		var err error
 		switch {
 		case slices.Contains(strings.Split(unserved, ","), kind.Kind):
@@ -61,7 +61,7 @@ func (r *recording) withoutKinds(unserved, forbidden string) error {
 			continue
 		}
 		example := &unstructured.Unstructured{}
-		example.SetGroupVersionKind(kind)
+		example.SetGroupVersionKind(kind.GroupVersionKind)
 		if err := r.facts.Fail(example, err); err != nil {
 			return err
 		}

@@ -7,27 +7,23 @@ package check
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
-	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/spf13/cobra"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
 type checking struct {
@@ -57,20 +53,6 @@ them.`,
 	return cmd
 }
 
-// Examined are the kinds that the rules of lint are about.
-var Examined = []schema.GroupVersionKind{
-	v1alpha1.GroupVersion.WithKind("Rollout"), v1alpha1.GroupVersion.WithKind("RolloutGate"),
-	v1alpha1.GroupVersion.WithKind("RolloutSchedule"), v1alpha1.GroupVersion.WithKind("ClusterRolloutSchedule"),
-	v1alpha1.GroupVersion.WithKind(v1alpha1.ReleaseQuarantineKind), v1alpha1.GroupVersion.WithKind(v1alpha1.ClusterReleaseQuarantineKind),
-	v1alpha1.GroupVersion.WithKind("HealthCheck"), environmentsv1.GroupVersion.WithKind("Environment"),
-	coordinationv1.GroupVersion.WithKind("DeploymentCoordination"),
-	imagev1.GroupVersion.WithKind("ImagePolicy"), imagev1.GroupVersion.WithKind("ImageRepository"),
-	sourcev1.GroupVersion.WithKind("OCIRepository"), sourcev1.GroupVersion.WithKind("GitRepository"),
-	kustomizev1.GroupVersion.WithKind("Kustomization"), helmv2.GroupVersion.WithKind("HelmRelease"),
-	appsv1.SchemeGroupVersion.WithKind("Deployment"), appsv1.SchemeGroupVersion.WithKind("StatefulSet"),
-	corev1.SchemeGroupVersion.WithKind("Namespace"),
-}
-
 func (c *checking) run(ctx context.Context) error {
 	options, err := c.options()
 	if err != nil {
@@ -87,10 +69,11 @@ func (c *checking) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, findings, unlisted := c.read(ctx, open, namespace)
-	options.Disable = append(options.Disable, guessing(unlisted)...)
+	read := c.read(ctx, open, namespace)
+	objects := read.objects
+	options.Unlisted = read.unlisted
 	health := c.installation(ctx, open)
-	findings = append(findings, health.findings()...)
+	findings := slices.Concat(read.findings, c.notListed(append(read.refused, health.refused()...)), health.findings())
 	unserved, notChecked := health.unserved(objects)
 	reports, notRead := health.reports(ctx, open, objects)
 	findings, notChecked = slices.Concat(findings, unserved, reports), append(notChecked, notRead...)
@@ -122,48 +105,99 @@ const (
 	runsUnpromoted  = "D304"
 )
 
-// read lists everything that is examined at once. It also returns the kinds that are
-// served and could not be listed.
-func (c *checking) read(ctx context.Context, open program.Cluster, namespace string) (objects []map[string]any, findings []lint.Finding, unlisted []string) {
-	lists, errs := make([]*unstructured.UnstructuredList, len(Examined)), make([]error, len(Examined))
+// examined is what was read of the kinds that are examined.
+type examined struct {
+	objects  []map[string]any
+	findings []lint.Finding
+	// unlisted are the kinds that were not read although there may be objects, and refused
+	// those of them that the user may not list.
+	unlisted []schema.GroupKind
+	refused  []string
+}
+
+// read lists everything that is examined at once.
+func (c *checking) read(ctx context.Context, open program.Cluster, namespace string) examined {
+	lists, errs := make([]*unstructured.UnstructuredList, len(kinds.All)), make([]error, len(kinds.All))
 	var group sync.WaitGroup
-	for i, kind := range Examined {
+	for i, kind := range kinds.All {
 		group.Go(func() { lists[i], errs[i] = list(ctx, open, kind, namespace) })
 	}
 	group.Wait()
-	for i, kind := range Examined {
-		if errs[i] != nil {
-			findings = append(findings, unread(kind, errs[i])...)
-			if program.IsMissing(errs[i]) {
-				findings = append(findings, unservedButNamed(kind.Kind, objects)...)
-			} else {
-				unlisted = append(unlisted, kind.Kind)
+	var e examined
+	unserved := map[schema.GroupVersion][]string{}
+	for i, kind := range kinds.All {
+		if errs[i] == nil {
+			for _, item := range lists[i].Items {
+				e.objects = append(e.objects, item.Object)
 			}
 			continue
 		}
-		for _, item := range lists[i].Items {
-			objects = append(objects, item.Object)
+		e.unread(kind, errs[i])
+		if program.IsMissing(errs[i]) && !kind.Optional {
+			unserved[kind.GroupVersion()] = append(unserved[kind.GroupVersion()], kind.Kind)
 		}
 	}
-	return objects, findings, unlisted
+	e.findings = append(unservedKinds(unserved), e.findings...)
+	return e
 }
 
-// guessing returns the rules that would have to guess, because they say that no object of
-// these kinds is there.
-func guessing(unlisted []string) []string {
-	if slices.Contains(unlisted, kustomizev1.KustomizationKind) || slices.Contains(unlisted, helmv2.HelmReleaseKind) {
-		return []string{"R212"}
+// unread notes why a kind was not read.
+func (e *examined) unread(kind kinds.Kind, err error) {
+	switch missing := program.IsMissing(err); {
+	case missing && kind.Optional:
+		e.findings = append(e.findings, unservedButNamed(kind.Kind, e.objects)...)
+		return
+	case missing:
+	case apierrors.IsForbidden(err):
+		e.refused = append(e.refused, kinds.Plural(kind.Kind))
+	default:
+		e.findings = append(e.findings, notRead(kinds.Plural(kind.Kind), err))
 	}
-	return nil
+	e.unlisted = append(e.unlisted, kind.GroupKind())
 }
 
-func list(ctx context.Context, open program.Cluster, kind schema.GroupVersionKind, namespace string) (*unstructured.UnstructuredList, error) {
+// notRead says why objects of some kind could not be read.
+func notRead(plural string, err error) lint.Finding {
+	return lint.Finding{Rule: notAllowed, Severity: lint.SeverityError, Message: fmt.Sprintf("%s could not be read: %s", plural, err)}
+}
+
+// unservedKinds says which kinds the API server does not serve.
+func unservedKinds(by map[schema.GroupVersion][]string) []lint.Finding {
+	var all []lint.Finding
+	for _, gv := range slices.SortedFunc(maps.Keys(by), func(a, b schema.GroupVersion) int { return strings.Compare(a.String(), b.String()) }) {
+		remedy := "install its CustomResourceDefinition"
+		if len(by[gv]) > 1 {
+			remedy = "install their CustomResourceDefinitions"
+		}
+		all = append(all, lint.Finding{
+			Rule: notServed, Severity: lint.SeverityError,
+			Message: fmt.Sprintf("the API server serves no %s of %s", show.Words(by[gv], "or"), gv), Remedy: remedy,
+		})
+	}
+	return all
+}
+
+// notListed says which kinds the user may not list.
+func (c *checking) notListed(refused []string) []lint.Finding {
+	if len(refused) == 0 {
+		return nil
+	}
+	remedy := "ask for the right"
+	if c.everywhere {
+		remedy += ", or look only at a namespace, with -n"
+	}
+	return []lint.Finding{{
+		Rule: notAllowed, Severity: lint.SeverityWarning, Message: fmt.Sprintf("you may not list %s, so nothing is said about them", show.Words(refused, "and")), Remedy: remedy,
+	}}
+}
+
+func list(ctx context.Context, open program.Cluster, kind kinds.Kind, namespace string) (*unstructured.UnstructuredList, error) {
 	all := &unstructured.UnstructuredList{}
 	for next := ""; ; {
 		page := &unstructured.UnstructuredList{}
 		page.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		options := []client.ListOption{client.Limit(program.PageSize), client.Continue(next)}
-		if program.ScopeOf(kind) == meta.RESTScopeNamespace {
+		if !kind.Global {
 			options = append(options, client.InNamespace(namespace))
 		}
 		if err := open.Client.List(ctx, page, options...); err != nil {
@@ -185,29 +219,4 @@ func unservedButNamed(kind string, objects []map[string]any) []lint.Finding {
 		return unservedQuarantines(kind, objects)
 	}
 	return nil
-}
-
-// optional are the kinds without which Rollouts work.
-var optional = map[string]bool{
-	"DeploymentCoordination": true, "Environment": true, "HelmRelease": true, "GitRepository": true,
-	v1alpha1.ReleaseQuarantineKind: true, v1alpha1.ClusterReleaseQuarantineKind: true,
-}
-
-func unread(kind schema.GroupVersionKind, err error) []lint.Finding {
-	missing := program.IsMissing(err)
-	switch {
-	case missing && optional[kind.Kind]:
-		return nil
-	case missing:
-		return []lint.Finding{{
-			Rule: notServed, Severity: lint.SeverityError,
-			Message: fmt.Sprintf("the API server serves no %s of %s", kind.Kind, kind.GroupVersion()), Remedy: "install its CustomResourceDefinition",
-		}}
-	case apierrors.IsForbidden(err):
-		return []lint.Finding{{
-			Rule: notAllowed, Severity: lint.SeverityWarning,
-			Message: fmt.Sprintf("you may not list %ss, so nothing is said about them", kind.Kind), Remedy: "ask for the right, or look only at a namespace, with -n",
-		}}
-	}
-	return []lint.Finding{{Rule: notAllowed, Severity: lint.SeverityError, Message: fmt.Sprintf("%ss could not be read: %s", kind.Kind, err)}}
 }

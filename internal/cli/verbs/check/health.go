@@ -10,7 +10,7 @@ import (
 	"time"
 
 	coordinationk8sv1 "k8s.io/api/coordination/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -47,10 +47,22 @@ func (c *checking) installation(ctx context.Context, open program.Cluster) insta
 
 func (h installationHealth) findings() []lint.Finding {
 	all := h.outdated()
-	if h.definitionsErr != nil {
-		all = append(all, unread(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"), h.definitionsErr)...)
+	if h.definitionsErr != nil && !apierrors.IsForbidden(h.definitionsErr) {
+		all = append(all, notRead("CustomResourceDefinitions", h.definitionsErr))
 	}
 	return append(all, h.leader()...)
+}
+
+// refused returns what the user may not list.
+func (h installationHealth) refused() []string {
+	var all []string
+	if apierrors.IsForbidden(h.definitionsErr) {
+		all = append(all, "CustomResourceDefinitions")
+	}
+	if apierrors.IsForbidden(h.leasesErr) {
+		all = append(all, "Leases")
+	}
+	return all
 }
 
 // outdated compares the definitions in the cluster with those of this program.
@@ -94,8 +106,10 @@ const leaseGrace = time.Minute
 // leader looks for a controller that holds its lease.
 func (h installationHealth) leader() []lint.Finding {
 	switch {
+	case apierrors.IsForbidden(h.leasesErr):
+		return nil
 	case h.leasesErr != nil:
-		return unread(coordinationk8sv1.SchemeGroupVersion.WithKind("Lease"), h.leasesErr)
+		return []lint.Finding{notRead("Leases", h.leasesErr)}
 	case len(h.leases) == 0:
 		return []lint.Finding{{
 			Rule: noLeader, Severity: lint.SeverityError,
