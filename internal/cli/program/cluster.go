@@ -5,8 +5,11 @@ package program
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
@@ -28,6 +31,7 @@ import (
 	coordinationv1 "github.com/fluxrollouts/rollout-controller/api/coordination/v1"
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/imagepolicy"
 )
 
@@ -50,6 +54,9 @@ func (p *Program) openCluster(ctx context.Context) (Cluster, error) {
 	config, err := p.Kubeconfig.ToRESTConfig()
 	if err != nil {
 		return Cluster{}, fmt.Errorf("kubeconfig: %w", err)
+	}
+	if !p.hasKubeconfig(config.Host) {
+		return Cluster{}, errNoKubeconfig
 	}
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
 	config.UserAgent = "flux-rollout/" + p.Version
@@ -102,14 +109,29 @@ func (p patient) Watch(ctx context.Context, list client.ObjectList, options ...c
 	return p.watches.Watch(ctx, list, options...)
 }
 
-// notConnected says by which context of kubeconfig no API server could be asked, and why.
-func (p *Program) notConnected(err error) error {
-	name := "the context of kubeconfig"
+// contextName names the context of kubeconfig.
+func (p *Program) contextName() string {
 	if config, failed := p.Kubeconfig.ToRawKubeConfigLoader().RawConfig(); failed == nil {
 		if chosen := cmp.Or(ptr.Deref(p.Kubeconfig.Context, ""), config.CurrentContext); chosen != "" {
-			name = "context " + chosen
+			return "context " + chosen
 		}
 	}
+	return "the API server"
+}
+
+// errNoKubeconfig ends a verb that has no API server to ask.
+var errNoKubeconfig = errors.New("there is no kubeconfig: set KUBECONFIG, or give --kubeconfig or --server")
+
+// hasKubeconfig reports whether something says where the API server is. What reads
+// kubeconfig takes localhost:8080 without that.
+func (p *Program) hasKubeconfig(host string) bool {
+	config, err := p.Kubeconfig.ToRawKubeConfigLoader().RawConfig()
+	return err != nil || len(config.Clusters) > 0 || ptr.Deref(p.Kubeconfig.APIServer, "") != "" || !strings.Contains(host, "localhost:8080")
+}
+
+// notConnected says by which context of kubeconfig no API server could be asked, and why.
+func (p *Program) notConnected(err error) error {
+	name := p.contextName()
 	if apierrors.IsUnauthorized(err) {
 		return fmt.Errorf("%s: the API server does not accept your credentials: log in again, or choose another context with --context", name)
 	}
@@ -167,8 +189,8 @@ func NewScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 
 // ScopeOf returns whether objects of a kind have a namespace.
 func ScopeOf(kind schema.GroupVersionKind) meta.RESTScope {
-	switch kind.Kind {
-	case "ClusterRolloutSchedule", v1alpha1.ClusterReleaseQuarantineKind, "CustomResourceDefinition", "Namespace", "SelfSubjectReview", "SelfSubjectAccessReview":
+	others := []string{"CustomResourceDefinition", "SelfSubjectReview", "SelfSubjectAccessReview"}
+	if kinds.IsGlobal(kind.GroupKind()) || slices.Contains(others, kind.Kind) {
 		return meta.RESTScopeRoot
 	}
 	return meta.RESTScopeNamespace

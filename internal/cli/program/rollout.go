@@ -32,14 +32,9 @@ func (p *Program) Rollout(ctx context.Context, name string) (*v1alpha1.Rollout, 
 	rollout := &v1alpha1.Rollout{}
 	switch err := from.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, rollout); {
 	case apierrors.IsNotFound(err):
-		return nil, p.NoSuchRollout(namespace, name)
+		return nil, p.NoSuchRollout(ctx, from, namespace, name)
 	case err != nil:
 		return nil, fmt.Errorf("read Rollout %s/%s: %w", namespace, name, err)
 	}
 	return rollout, nil
-}
-
-// NoSuchRollout says that there is no Rollout of this name, and how to find those that are.
-func (p *Program) NoSuchRollout(namespace, name string) error {
-	return fmt.Errorf("there is no Rollout %s in namespace %s; see: %s get -A", name, namespace, p.Called)
 }

@@ -68,7 +68,7 @@ func (p *Program) View(ctx context.Context, name string, now time.Time) (View, e
 func (p *Program) ViewIn(ctx context.Context, facts *snapshot.Snapshot, key client.ObjectKey, now time.Time) (View, error) {
 	rollout := &v1alpha1.Rollout{}
 	if err := facts.Get(ctx, key, rollout); apierrors.IsNotFound(err) {
-		return View{}, p.NoSuchRollout(key.Namespace, key.Name)
+		return View{}, p.NoSuchRollout(ctx, facts, key.Namespace, key.Name)
 	} else if err != nil {
 		return View{}, fmt.Errorf("read Rollout %s: %w", key, err)
 	}

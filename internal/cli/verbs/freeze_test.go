@@ -176,11 +176,11 @@ func TestFreeze(t *testing.T) {
 			nil,
 		},
 		"a Rollout that does not exist": {
-			[]string{"nobody"}, answer{Err: "✗ there is no Rollout nobody in namespace shop-prod; see: kubectl rollouts get -A\n", Code: 1}, nil,
+			[]string{"nobody"}, answer{Err: "✗ there is no Rollout nobody in namespace shop-prod; there are cart, new, shop, web\n", Code: 1}, nil,
 		},
 		"a selector that selects nothing": {
 			[]string{"-l", "tier=db"},
-			answer{Err: "✗ nothing was frozen: there are no Rollouts of namespace shop-prod with tier=db; see: kubectl rollouts get -A\n", Code: 2}, nil,
+			answer{Err: "✗ nothing was frozen: there are no Rollouts of namespace shop-prod with tier=db; see: kubectl rollouts get -n shop-prod\n", Code: 2}, nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

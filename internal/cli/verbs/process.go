@@ -74,7 +74,7 @@ func styleOf(file *os.File) show.Style {
 func run(ctx context.Context, p *program.Program, args []string) int {
 	root := NewRoot(p)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	err := p.Explained(root.ExecuteContext(ctx))
 	var end program.Exit
 	switch {
 	case err == nil:

@@ -123,7 +123,7 @@ func (f *freezing) check(names []string) error {
 func (f *freezing) one(ctx context.Context, open program.Cluster, asked request.Freeze, key client.ObjectKey) error {
 	rollout := &v1alpha1.Rollout{}
 	if err := open.Client.Get(ctx, key, rollout); apierrors.IsNotFound(err) {
-		return f.NoSuchRollout(key.Namespace, key.Name)
+		return f.NoSuchRollout(ctx, open.Client, key.Namespace, key.Name)
 	} else if err != nil {
 		return fmt.Errorf("read Rollout %s: %w", key, err)
 	}
@@ -153,12 +153,16 @@ func (f *freezing) many(ctx context.Context, open program.Cluster, asked request
 	if f.selector != "" {
 		where += " with " + f.selector
 	}
+	get := []string{"get"}
+	if f.everywhere {
+		get = append(get, "-A")
+	}
 	rollouts, err := rolloutsWith(ctx, open, namespace, selector)
 	switch {
 	case err != nil:
 		return err
 	case len(rollouts) == 0:
-		return program.Refuse("nothing was frozen: there are no Rollouts %s; see: %s get -A", where, f.Called)
+		return program.Refuse("nothing was frozen: there are no Rollouts %s; see: %s", where, f.CommandLine(namespace, get...))
 	}
 	if err := f.createNumbered(ctx, open, object); err != nil {
 		return err

@@ -6,7 +6,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func (g *getting) run(ctx context.Context, names []string) error {
 	case found == 0 && len(names) == 0:
 		g.Err.Line("no Rollouts found")
 	}
-	return g.missing(found, names)
+	return g.missing(ctx, c, found, names)
 }
 
 func (g *getting) options(names []string) ([]client.ListOption, error) {
@@ -153,9 +152,13 @@ func readyOf(r *v1alpha1.Rollout) metav1.ConditionStatus {
 }
 
 // missing says which names were not found.
-func (g *getting) missing(found int, names []string) error {
+func (g *getting) missing(ctx context.Context, c program.Cluster, found int, names []string) error {
 	if found < len(names) && !g.held && !g.failed && !g.moving && !g.suspends && g.ready == "" && g.selector == "" {
-		return errors.New("not all of these Rollouts exist; see: " + g.Called + " get")
+		namespace, err := g.Namespace()
+		if err != nil {
+			return err
+		}
+		return g.NoSuchRollout(ctx, c.Client, namespace, names...)
 	}
 	return nil
 }
@@ -176,12 +179,12 @@ func (g *getting) printAll(ctx context.Context, c program.Cluster, options []cli
 		for _, rollout := range list.Items {
 			g.Program.Out.Line("rollout.kuberik.com/%s", rollout.Name)
 		}
-		return g.missing(found, names)
+		return g.missing(ctx, c, found, names)
 	}
 	if err := g.out.Print(g.Program, list); err != nil {
 		return err
 	}
-	return g.missing(found, names)
+	return g.missing(ctx, c, found, names)
 }
 
 // table returns a function that prints pages, the first one with the header.

@@ -72,7 +72,7 @@ func (w *waiting) run(ctx context.Context, name string) error {
 	readable, link := newLink(limited, w.Program)
 	defer link.stop(nil)
 	where := client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
-	_, err = watchtools.UntilWithSync(readable, link.rollouts(c, where), &v1alpha1.Rollout{}, w.exists(namespace, name),
+	_, err = watchtools.UntilWithSync(readable, link.rollouts(c, where), &v1alpha1.Rollout{}, w.exists(limited, c, namespace, name),
 		func(event watch.Event) (bool, error) { return w.look(goal, event) })
 	switch refused := link.refused(); {
 	case refused != nil:
@@ -84,10 +84,10 @@ func (w *waiting) run(ctx context.Context, name string) error {
 }
 
 // exists ends the wait if there is no such Rollout.
-func (w *waiting) exists(namespace, name string) watchtools.PreconditionFunc {
+func (w *waiting) exists(ctx context.Context, c program.Cluster, namespace, name string) watchtools.PreconditionFunc {
 	return func(store cache.Store) (bool, error) {
 		if len(store.List()) == 0 {
-			return true, w.NoSuchRollout(namespace, name)
+			return true, w.NoSuchRollout(ctx, c.Client, namespace, name)
 		}
 		return false, nil
 	}
