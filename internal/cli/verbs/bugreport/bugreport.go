@@ -50,11 +50,12 @@ header, and of the variables, values and patches of targets only what Rollouts w
 
 explain, simulate, status and history read it with -f, without a cluster.`,
 		Example: fmt.Sprintf(`  %[1]s bug-report shop --redact
-  %[1]s explain shop -n shop -f shop-20261121-1405.tar.gz`, p.Called),
+  # With the names that it has printed
+  %[1]s explain name-2 -n name-1 -f rollout-20261121-1405.tar.gz`, p.Called),
 		Args: program.OneName(0, "the name of a Rollout"), ValidArgsFunction: p.CompleteRollouts,
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
-	cmd.Flags().StringVarP(&r.file, "output-file", "O", "", "the file to write; NAME-DATE-TIME.tar.gz if it is not given")
+	cmd.Flags().StringVarP(&r.file, "output-file", "O", "", "the file to write; if it is not given, NAME-DATE-TIME.tar.gz, or with --redact rollout-DATE-TIME.tar.gz")
 	cmd.Flags().BoolVar(&r.redact, "redact", false, "replace names of objects, users and images, each by the same word everywhere")
 	return cmd
 }
@@ -77,6 +78,9 @@ func (r *reporting) run(ctx context.Context, name string) error {
 	content, err := r.pack(objects, events, explanation, words)
 	if err != nil {
 		return err
+	}
+	if r.redact {
+		name = "rollout" // a file name is read by others, too
 	}
 	if r.file == "" {
 		r.file = fmt.Sprintf("%s-%s%s", name, r.Now().In(r.Zone).Format("20060102-1504"), program.ReportSuffix)
