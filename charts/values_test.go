@@ -110,6 +110,7 @@ var settings = map[string]setting{
 	"rbac.create":                             {"rbac.create=false", "!kind: ClusterRole"},
 	"rbac.registryCredentials":                {"rbac.registryCredentials=false", "!name: rollout-controller-registry-credentials-rolebinding"},
 	"rbac.healthWorkloads":                    {"rbac.healthWorkloads=false", "!name: rollout-controller-health-workloads-rolebinding"},
+	"rbac.tenantView":                         {"rbac.tenantView=true", "name: rollout-controller-clusterrolloutschedule-viewer-rolebinding"},
 	"serviceAccount.create":                   {"serviceAccount.create=false", "!kind: ServiceAccount\nmetadata"},
 	"serviceAccount.name":                     {"serviceAccount.name=other", "serviceAccountName: other"},
 	"serviceAccount.annotations":              {"serviceAccount.annotations.cloud=me", "cloud: me"},
