@@ -5,6 +5,7 @@ package gather
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
@@ -62,6 +64,9 @@ func (g Gatherer) gatherSchedules(ctx context.Context, s *Snapshot) error {
 			s.Gates.Copies = append(s.Gates.Copies, gate)
 		case !isLeftBehind(&gate, all):
 			s.Gates.Gates = append(s.Gates.Gates, gate)
+		case slices.Contains(g.UnreadSchedules, gate.Labels[v1alpha1.ScheduleKindLabel]):
+			s.Gates.Schedules = append(s.Gates.Schedules, shownBy(&gate))
+			s.Gates.Copies = append(s.Gates.Copies, gate)
 		}
 	}
 	return err
@@ -85,6 +90,18 @@ func isLeftBehind(gate *v1alpha1.RolloutGate, schedules []Schedule) bool {
 	return IsOfSchedule(gate) && !slices.ContainsFunc(schedules, func(s Schedule) bool {
 		return owner != "" && s.GetUID() == owner && s.GetDeletionTimestamp().IsZero()
 	})
+}
+
+// shownBy returns the state of a schedule as its gate shows it: not why, nor until when.
+func shownBy(gate *v1alpha1.RolloutGate) promotion.Window {
+	state := "closed"
+	if gate.IsPassing() {
+		state = "open"
+	}
+	return promotion.Window{
+		Schedule: gate.Labels[v1alpha1.ScheduleKindLabel] + " " + gate.Labels[v1alpha1.ScheduleNameLabel],
+		Open:     gate.IsPassing(), Message: fmt.Sprintf("%s, as RolloutGate %s shows", state, gate.Name),
+	}
 }
 
 // isMirror reports whether the Rollout owns the gate, or one of its name did that is gone: the

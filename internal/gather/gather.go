@@ -45,6 +45,9 @@ type Gatherer struct {
 	// Environments reads the Environments of Rollouts, and what those before them say. Not
 	// every cluster serves them. Client needs their indexes, see [IndexEnvironments].
 	Environments bool
+	// UnreadSchedules are the kinds of schedules that Client may not list. What the gates
+	// show of them counts in their place.
+	UnreadSchedules []string
 	// Quarantines reads ReleaseQuarantines and ClusterReleaseQuarantines. Not every cluster
 	// serves them.
 	Quarantines bool

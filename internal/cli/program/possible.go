@@ -3,6 +3,7 @@
 package program
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -55,13 +56,17 @@ func (v View) lifted(r request.Request) (from, to client.Object, err error) {
 	return nil, nil, fmt.Errorf("there is no ReleaseQuarantine %s", r.Quarantine)
 }
 
-// Possible reports whether a request would last: Flux does not undo it.
+// Possible reports whether a request would last: Flux does not undo it. Where not everything
+// could be read, no request counts as possible: its effect is not known.
 func (v View) Possible(r request.Request) bool {
 	from, to, err := v.Change(r)
-	return err == nil && UndoneByGit(from, to) == nil
+	return err == nil && !v.Unread.Any() && UndoneByGit(from, to) == nil
 }
 
 // NoSuchGate says which gates a Rollout has.
 func NoSuchGate(v View, name string) error {
+	if _, unread := v.Unread["RolloutGates"]; unread {
+		return errors.New("you may not read RolloutGates, so it is not known which the Rollout has")
+	}
 	return fmt.Errorf("Rollout %s has no gate %s%s", v.Rollout.Name, name, GatesOf(&v))
 }

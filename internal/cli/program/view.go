@@ -13,6 +13,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -22,7 +23,12 @@ import (
 // View is a Rollout, what a decision about it needs, and the decision.
 type View struct {
 	gather.Snapshot
+	// Decision has the verdicts of the controller, from the status of the Rollout, if the user
+	// may not read something that they depend on.
 	Decision promotion.Decision
+	// Visible is decided on what the user may read alone, and Unread is the rest.
+	Visible promotion.Decision
+	Unread  Unread
 	// Facts are what was read.
 	Facts *snapshot.Snapshot
 	// Below reads what the release reaches; nil where nobody asks for that.
@@ -72,24 +78,37 @@ func (p *Program) ViewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 	} else if err != nil {
 		return View{}, fmt.Errorf("read Rollout %s: %w", key, err)
 	}
+	from := witness{facts, Unread{}}
 	g := gather.Gatherer{
-		Client: facts, Live: facts, OneNamespace: true, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
+		Client: from, Live: from, OneNamespace: true, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
 		Environments: facts.Serves(&environmentsv1.Environment{}),
 		Quarantines:  ServesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster,
+		UnreadSchedules: facts.Refused(&v1alpha1.RolloutSchedule{}, &v1alpha1.ClusterRolloutSchedule{}),
 	}
-	v := View{Snapshot: g.Gather(ctx, rollout, now), Facts: facts}
+	v := View{Snapshot: g.Gather(ctx, rollout, now), Facts: facts, Unread: from.unread}
 	// Where schedules or quarantines could not be read, the input has the problem.
 	v.Schedules, _ = g.SchedulesOf(ctx, rollout)
 	v.NamespaceQuarantines = QuarantinesIn(ctx, facts, key.Namespace)
-	v.Decision = promotion.Decide(v.Input)
+	v.Visible = promotion.Decide(v.Input)
+	v.Decision = v.Visible
+	if v.Unread.Any() {
+		v.Decision = explain.AsRecorded(rollout, v.Visible, v.Unread.OnlyHold())
+	}
 	return v, nil
 }
 
-// Windows returns the state of the schedules at a time.
+// Windows returns the state of the schedules at a time. Of those that the user may not read,
+// only the present state is known, by their gates.
 func (v View) Windows(now time.Time) []promotion.Window {
 	var all []promotion.Window
+	known := map[string]bool{}
 	for _, s := range v.Schedules {
-		all = append(all, s.Window(now))
+		all, known[s.String()] = append(all, s.Window(now)), true
+	}
+	for _, shown := range v.Gates.Schedules {
+		if !known[shown.Schedule] {
+			all = append(all, shown)
+		}
 	}
 	return all
 }

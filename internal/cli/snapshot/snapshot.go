@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -124,6 +125,17 @@ func (s *Snapshot) FailIn(namespace string, example runtime.Object, err error) e
 func (s *Snapshot) Serves(example runtime.Object) bool {
 	of, err := s.kindOf(example)
 	return err == nil && (s.kinds[of] == nil || !s.kinds[of].unserved || len(s.kinds[of].objects) > 0)
+}
+
+// Refused returns those of some kinds that the API server has refused to list.
+func (s *Snapshot) Refused(examples ...runtime.Object) []string {
+	var all []string
+	for _, example := range examples {
+		if of, err := s.kindOf(example); err == nil && apierrors.IsForbidden(s.errorOf(example)) {
+			all = append(all, of.Kind)
+		}
+	}
+	return all
 }
 
 // IndexField adds an index. Lists with the field in [client.MatchingFields] use it.

@@ -45,7 +45,7 @@ rolloutgate.kuberik.com/freeze-web
 rolloutschedule.kuberik.com/freeze-20260101-0000
 rolloutschedule.kuberik.com/freeze-20260202-0000
 rolloutschedule.kuberik.com/freeze-20261121-1100
-`[1:], Err: "⚠ freezes of the whole cluster are not listed: list freezes: clusterrolloutschedules is forbidden: no right to list\n"}},
+`[1:], Err: "⚠ you may not list ClusterRolloutSchedules: freezes of the whole cluster are not shown\n"}},
 		"not readable": {nil, &v1alpha1.RolloutScheduleList{}, answer{Err: "✗ list freezes: rolloutschedules is forbidden: no right to list\n", Code: 1}},
 		"for a script": {
 			[]string{"-A", "-o", "jsonpath={.kind} {range .items[*]}{.namespace}/{.name} {.until} {.rollouts} {.over}\n{end}"}, nil,

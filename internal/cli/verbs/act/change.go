@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
@@ -116,8 +117,10 @@ type prediction struct {
 	// effect is in words, without times, and more are the effects on other objects.
 	effect string
 	more   []string
-	// promotes is true if a release goes out at once.
+	// promotes is true if a release goes out at once, or may do so.
 	promotes bool
+	// unread is what the effect depends on and the user may not read.
+	unread program.Unread
 }
 
 // predict decides as after the request.
@@ -147,7 +150,7 @@ func (c *changing) predict(ctx context.Context, open program.Cluster, name, user
 
 func (c *changing) effectOf(v program.View, r request.Request) (*prediction, error) {
 	after := promotion.Decide(r.Apply(v.Input))
-	if objection := objection(v.Decision, after); objection != "" {
+	if objection := objection(v.Visible, after); objection != "" && v.Unread.OnlyHold() {
 		return nil, program.Refuse("%s", objection)
 	}
 	effect := describe(v, after)
@@ -155,7 +158,23 @@ func (c *changing) effectOf(v program.View, r request.Request) (*prediction, err
 		effect = fmt.Sprintf("%s/%s: %s goes out once nothing else holds it: %s", v.Rollout.Namespace, v.Rollout.Name, r.Promotes, messages(standing.Holds))
 	}
 	from, to, err := v.Change(r)
-	return &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes()}, err
+	p := &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes()}
+	if changed, is := to.(*v1alpha1.Rollout); is && changed.Spec.Suspend {
+		p.promotes = false // nothing happens until it is resumed
+		return p, err
+	}
+	p.doubt(v.Unread)
+	return p, err
+}
+
+// doubt makes a change ask whose effect depends on what the user may not read.
+func (p *prediction) doubt(unread program.Unread) {
+	if unread.OnlyHold() && !p.promotes {
+		return
+	}
+	if p.unread = unread; unread.Any() {
+		p.promotes = true
+	}
 }
 
 // objection returns what the engine would answer to a request instead of doing it.
@@ -189,6 +208,9 @@ func describe(v program.View, after promotion.Decision) string {
 		text += fmt.Sprintf("%s stays; %s is held: %s", runs, after.Candidates[0].Release.Tag, messages(after.Candidates[0].Holds))
 	default:
 		text += runs + " stays"
+	}
+	if !v.Unread.OnlyHold() && !after.Action.Promotes() {
+		text = fmt.Sprintf("%s/%s: %s runs; what goes out then is not known", v.Rollout.Namespace, v.Rollout.Name, runs)
 	}
 	if v.Rollout.Spec.Suspend {
 		text += " (once the Rollout is resumed: it is suspended)"
@@ -228,6 +250,7 @@ func (c *changing) agree(ctx context.Context, before, now *prediction) error {
 	for _, effect := range append([]string{now.effect}, now.more...) {
 		c.Out.Sentence(show.Do, "%s", effect)
 	}
+	c.sayUnread(now.unread)
 	switch {
 	case before == nil && !c.mustAsk(now.promotes):
 		return nil
@@ -235,6 +258,13 @@ func (c *changing) agree(ctx context.Context, before, now *prediction) error {
 		return errors.New("nothing was changed, because this is not what was shown before; run it again")
 	}
 	return c.AskUser(ctx)
+}
+
+// sayUnread says that an effect depends on what the user may not read.
+func (c *changing) sayUnread(unread program.Unread) {
+	if unread.Any() {
+		c.Err.Sentence(show.Warns, "that is not certain: you may not read %s, which the controller reads as well", unread)
+	}
 }
 
 // mustAsk reports whether a change is made only if the user agrees.

@@ -5,6 +5,7 @@ package act
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -13,42 +14,44 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 )
 
-// effects says which decisions are others with other facts. promotes is true if a release
-// goes out at once because of that.
-func effects(ctx context.Context, p *program.Program, facts, after *snapshot.Snapshot) (effects []string, promotes bool, err error) {
+// effects sets which decisions are others with other facts, and whether a release goes out
+// at once because of that, or may do so.
+func (p *prediction) effects(ctx context.Context, of *program.Program, facts, after *snapshot.Snapshot) error {
 	rollouts := &v1alpha1.RolloutList{}
 	if err := facts.List(ctx, rollouts); err != nil {
-		return nil, false, fmt.Errorf("list Rollouts: %w", err)
+		return fmt.Errorf("list Rollouts: %w", err)
 	}
-	now := p.Now()
+	now, unread := of.Now(), program.Unread{}
 	for i := range rollouts.Items {
 		key := client.ObjectKeyFromObject(&rollouts.Items[i])
-		before, err := p.ViewIn(ctx, facts, key, now)
+		before, err := of.ViewIn(ctx, facts, key, now)
 		if err != nil {
-			return nil, false, err
+			return err
 		}
-		then, err := p.ViewIn(ctx, after, key, now)
+		then, err := of.ViewIn(ctx, after, key, now)
 		if err != nil {
-			return nil, false, err
+			return err
 		}
 		effect, goesOut := changeOf(before, then)
 		if effect != "" {
-			effects = append(effects, effect)
+			p.more = append(p.more, effect)
 		}
-		promotes = promotes || goesOut
+		p.promotes = p.promotes || goesOut
+		maps.Copy(unread, then.Unread)
 	}
-	return effects, promotes, nil
+	p.doubt(unread)
+	return nil
 }
 
 // changeOf says what is decided otherwise with other facts; empty if nothing is. What could
 // not be read may let a release go.
 func changeOf(before, then program.View) (effect string, goesOut bool) {
-	effect = describe(then, then.Decision)
+	effect = describe(then, then.Visible)
 	switch {
-	case then.Err != nil:
+	case then.Err != nil && !then.Unread.Any():
 		return fmt.Sprintf("%s/%s: a release may go out; not everything could be read: %s", then.Rollout.Namespace, then.Rollout.Name, then.Err), true
-	case effect == describe(before, before.Decision):
+	case effect == describe(before, before.Visible):
 		return "", false
 	}
-	return effect, then.Decision.Action.Promotes() && !then.Rollout.Spec.Suspend
+	return effect, then.Visible.Action.Promotes() && !then.Rollout.Spec.Suspend
 }

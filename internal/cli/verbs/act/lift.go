@@ -74,7 +74,7 @@ func (c *changing) predictLift(ctx context.Context, open program.Cluster, key cl
 	if err != nil {
 		return nil, err
 	}
-	if p.more, p.promotes, err = effects(ctx, c.Program, facts, after); err != nil {
+	if err := p.effects(ctx, c.Program, facts, after); err != nil {
 		return nil, err
 	}
 	if !p.promotes {

@@ -123,6 +123,8 @@ func (r *promoting) enough(v program.View, verdict promotion.Verdict) error {
 	switch {
 	case verdict.Eligible():
 		return program.Refuse("nothing holds %s: it goes out by itself, after newer ones that may go too; to choose it, pin it", tag)
+	case v.Unread.Any():
+		return program.Refuse("%s is held: %s; you may not read %s, so no command was tried", tag, messages(verdict.Holds), v.Unread)
 	case verdict.HeldByUpstreams() && mayBypass(v, tag):
 		return program.Refuse("%s is held: %s\n%s (past Environments, gates and schedules)\n%s (past everything)",
 			tag, messages(verdict.Holds), r.line(v, tag, "--past-gates", "-m", "..."), force)

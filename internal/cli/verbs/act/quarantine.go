@@ -168,7 +168,7 @@ func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot,
 	if err != nil {
 		return nil, err
 	}
-	if p.more, p.promotes, err = effects(ctx, q.changing.Program, facts, after); err != nil {
+	if err := p.effects(ctx, q.changing.Program, facts, after); err != nil {
 		return nil, err
 	}
 	if free := q.notStopped(ctx, after, to); len(free) > 0 {

@@ -118,17 +118,18 @@ func (u *unfreezing) agreeTo(ctx context.Context, facts *snapshot.Snapshot, ende
 	if err != nil {
 		return err
 	}
-	effects, promotes, err := effects(ctx, u.changing.Program, facts, after)
-	if err != nil {
+	p := &prediction{}
+	if err := p.effects(ctx, u.changing.Program, facts, after); err != nil {
 		return err
 	}
-	for _, effect := range effects {
+	for _, effect := range p.more {
 		u.Out.Sentence(show.Do, "%s", effect)
 	}
-	if !promotes {
+	if !p.promotes {
 		u.Out.Sentence(show.Do, "nothing goes out at once")
 	}
-	if u.mustAsk(promotes) {
+	u.sayUnread(p.unread)
+	if u.mustAsk(p.promotes) {
 		return u.AskUser(ctx)
 	}
 	return nil

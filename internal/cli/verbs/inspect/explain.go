@@ -86,14 +86,25 @@ func (e *explaining) run(ctx context.Context, name string) error {
 func Explanation(v program.View, remedies int) explain.Explanation {
 	x := explain.Explain(v.Input, v.Decision, remedies, v.Possible)
 	x.TypeMeta = program.AnswerKind("Explanation")
-	if v.Err != nil {
+	switch partly := v.Partly(); {
+	case partly != "":
+		if !v.Unread.OnlyHold() { // they are about what could not be read
+			x.Problems = slices.DeleteFunc(x.Problems, func(p explain.Problem) bool {
+				return p.Reason != explain.SuspendedReason && p.Reason != explain.BehindReason
+			})
+		}
+		x.Problems = slices.Insert(x.Problems, 0, explain.Problem{Reason: readPartly, Message: partly})
+	case v.Err != nil:
 		x.Problems = append(x.Problems, explain.Problem{Reason: readFailed, Message: incomplete(v.Err)})
 	}
 	return x
 }
 
-// readFailed is the reason of what a user may not read, or could not.
-const readFailed = "ReadFailed"
+// Reasons of what a user could not read, and may not.
+const (
+	readFailed = "ReadFailed"
+	readPartly = "ReadPartly"
+)
 
 // incomplete says in one line what could not be read.
 func incomplete(err error) string {
@@ -122,6 +133,9 @@ func (e *explaining) all(v program.View, x explain.Explanation) {
 	}
 	e.differences(x)
 	e.measured(v, x)
+	if v.Unread.Any() {
+		return // who does not see everything cannot look ahead
+	}
 	e.Program.Out.Line("")
 	simulate.Forecast(e.Program, v)
 }

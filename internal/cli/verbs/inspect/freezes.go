@@ -157,7 +157,7 @@ func (l *listingFreezes) objects(ctx context.Context) ([]client.Object, error) {
 	}
 	inCluster, err := FreezesOf(ctx, c.Client, "", &v1alpha1.ClusterRolloutScheduleList{})
 	if apierrors.IsForbidden(err) {
-		l.Err.Sentence(show.Warns, "freezes of the whole cluster are not listed: %s", err)
+		l.Err.Sentence(show.Warns, "you may not list ClusterRolloutSchedules: freezes of the whole cluster are not shown")
 	} else if err != nil {
 		return nil, err
 	}

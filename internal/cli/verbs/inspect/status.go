@@ -39,6 +39,7 @@ func status(ctx context.Context, p *program.Program, out *program.Output, fold t
 		return err
 	}
 	whole := Tree(ctx, v)
+	p.SayPartly(v)
 	if !out.IsText() {
 		return out.Print(p, whole)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
@@ -23,6 +24,8 @@ type comparing struct {
 	*program.Program
 	out        *program.Output
 	everywhere bool
+	// unread is what the user may not read of what is decided on.
+	unread program.Unread
 }
 
 // Comparison is the answer of the verb diff.
@@ -75,6 +78,9 @@ func (c *comparing) run(ctx context.Context, names []string) error {
 	answer, err := c.compare(ctx, before, after, names)
 	if err != nil {
 		return err
+	}
+	if c.unread.Any() {
+		c.Err.Sentence(show.Warns, "you may not read %s: decided as if there were none", c.unread)
 	}
 	if !c.out.IsText() {
 		err = c.out.Print(c.Program, answer)
@@ -184,7 +190,11 @@ func (c *comparing) decided(ctx context.Context, facts *snapshot.Snapshot, key c
 	if err != nil {
 		return "", err
 	}
-	d := v.Decision
+	if v.Unread.Any() && !v.Unread.OnlyHold() {
+		return "", fmt.Errorf("decisions about Rollout %s cannot be compared: you may not read %s", key, v.Unread)
+	}
+	c.unread = v.Unread
+	d := v.Visible
 	switch {
 	case v.Rollout.Spec.Suspend:
 		return "suspended", nil

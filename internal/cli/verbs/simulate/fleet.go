@@ -69,7 +69,12 @@ func (s *simulating) simulateAll(ctx context.Context, facts *snapshot.Snapshot, 
 			return answer, err
 		}
 		one, err := s.simulate(&v)
-		if err != nil {
+		var why unseen
+		switch {
+		case errors.As(err, &why):
+			s.Err.Sentence(show.Warns, "Rollout %s/%s: %s", v.Rollout.Namespace, v.Rollout.Name, why)
+			continue
+		case err != nil:
 			return answer, fmt.Errorf("Rollout %s/%s: %w", v.Rollout.Namespace, v.Rollout.Name, err) //nolint:staticcheck // a kind begins it
 		}
 		answer.Items = append(answer.Items, one)
@@ -128,8 +133,29 @@ func firstHold(c explain.Candidate) string {
 	return c.Holds[0].Message
 }
 
+// unseen is why a Rollout cannot be simulated for this user.
+type unseen string
+
+func (u unseen) Error() string { return string(u) }
+
+// seesEnough refuses to simulate a Rollout of which the user does not see what matters.
+func seesEnough(v *program.View) error {
+	switch {
+	case !v.Unread.Any():
+	case !v.Unread.OnlyHold():
+		return unseen(fmt.Sprintf("it cannot be simulated: you may not read %s", v.Unread))
+	case explain.Disagrees(v.Rollout, v.Visible):
+		return unseen(fmt.Sprintf("it cannot be simulated: you may not read %s, and the controller holds a release by one of them", v.Unread))
+	}
+	v.Decision = v.Visible
+	return nil
+}
+
 // simulate runs the simulation of one Rollout. One that is suspended does nothing.
 func (s *simulating) simulate(v *program.View) (Simulation, error) {
+	if err := seesEnough(v); err != nil {
+		return Simulation{}, err
+	}
 	assumptions, said, err := s.assumptions(v)
 	if err != nil {
 		return Simulation{}, err

@@ -224,6 +224,9 @@ func (s *simulating) assumptions(v *program.View) (simulation.Assumptions, []str
 	if len(v.Upstreams.Environments) > 0 {
 		said = append(said, "nothing is promoted in other environments")
 	}
+	if v.Unread.Any() {
+		said = append(said, fmt.Sprintf("nothing that you may not read (%s) holds a release", v.Unread))
+	}
 	said = append(append(said, more...), "nothing else changes")
 	return simulation.Assumptions{Applies: takes, Schedules: v.Windows, Events: events, Until: v.Now.Add(ahead)}, said, err
 }
