@@ -138,6 +138,33 @@ func sum(roles []rbacv1.ClusterRole, selectors []metav1.LabelSelector) []rbacv1.
 	return rules
 }
 
+// AggregateForPeople creates Flux's own roles for people, and fills in the rules of
+// Kubernetes' view, edit and admin, as the controller manager of a cluster does.
+func AggregateForPeople(ctx context.Context, plane *controlplane.ControlPlane) error {
+	edit, view := FluxEdit(), FluxEdit()
+	view.Name, view.Rules = "flux-view", edit.Rules[1:]
+	edit.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true", "rbac.authorization.k8s.io/aggregate-to-admin": "true"}
+	view.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-view": "true"}
+	for _, role := range []*rbacv1.ClusterRole{edit, view} {
+		if err := plane.Client().Create(ctx, role); err != nil {
+			return fmt.Errorf("create ClusterRole %s: %w", role.Name, err)
+		}
+	}
+	for _, name := range []string{"view", "edit", "admin"} { // each contains the one before
+		all := &rbacv1.ClusterRoleList{}
+		if err := plane.Client().List(ctx, all); err != nil {
+			return fmt.Errorf("list ClusterRoles: %w", err)
+		}
+		at := slices.IndexFunc(all.Items, func(r rbacv1.ClusterRole) bool { return r.Name == name })
+		role := all.Items[at].DeepCopy()
+		role.Rules = sum(all.Items, role.AggregationRule.ClusterRoleSelectors)
+		if err := plane.Client().Update(ctx, role); err != nil {
+			return fmt.Errorf("fill in ClusterRole %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
 // FluxEdit returns Flux's own role for editors (manifests/rbac/edit.yaml of flux2).
 // Kubernetes aggregates it into its roles edit and admin. It includes the status of
 // Flux's objects.

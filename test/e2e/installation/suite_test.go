@@ -31,9 +31,9 @@ import (
 
 // everyComponent and everyValue install everything that can be installed.
 var (
-	everyComponent = []string{"sharding", "high-availability", "tenancy-lockdown", "notification-access", "deployment-coordination", "statefulset-rollout"}
+	everyComponent = []string{"sharding", "high-availability", "tenancy-lockdown", "notification-access", "deployment-coordination", "statefulset-rollout", "tenant-view"}
 	everyValue     = "--set=namespace.create=true,replicas=2,noCrossNamespaceRefs=true,concurrent=4,watchLabelSelector=!sharding.fluxcd.io/key,notificationAccess.create=true," +
-		"deploymentCoordination.enabled=true,statefulSetRollout.enabled=true,monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
+		"deploymentCoordination.enabled=true,statefulSetRollout.enabled=true,rbac.tenantView=true,monitoring.dashboard.create=true,monitoring.kubeStateMetrics.create=true"
 )
 
 // coordinations is the name of the CRD that a component installs.
