@@ -23,7 +23,8 @@ import (
 // NoRollouts says that the API server does not serve Rollouts: it is another cluster than
 // the user means, or the controller is not installed.
 func (p *Program) NoRollouts() error {
-	return fmt.Errorf("%s serves no Rollouts: is this the right cluster? See: %s", p.contextName(), p.CommandLine("", "doctor"))
+	namespace, _ := p.Namespace()
+	return fmt.Errorf("%s serves no Rollouts: is this the right cluster? See: %s", p.contextName(), p.CommandLine(namespace, "doctor"))
 }
 
 // Explained returns an error in the words of [Program.NoRollouts] if that is the cause.

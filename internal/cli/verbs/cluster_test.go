@@ -3,10 +3,14 @@
 package verbs
 
 import (
+	"bytes"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 )
@@ -47,6 +51,32 @@ func TestConnectionThatFailsIsSaidInOneLineThatNamesTheContext(t *testing.T) {
 			oneLineWith(t, run(hanging.URL, "--context=nowhere"), "kubeconfig: ", "nowhere")
 		})
 	}
+}
+
+// An API server that serves no Rollouts, and none at all.
+func TestWrongClusterIsNamed(t *testing.T) {
+	other := httptest.NewServer(http.NotFoundHandler())
+	defer other.Close()
+	for _, verb := range []string{
+		"get", "get shop", "explain shop", "status shop", "history shop", "events shop", "simulate", "wait shop --for=idle", "watch", "watch shop",
+		"pin shop 1.0.0 -y", "suspend shop", "freeze shop -m x", "freeze --all -m x", "reconcile shop",
+	} {
+		t.Run(verb, func(t *testing.T) {
+			got := runAt(t.Context(), t, other.URL, until{}, strings.Fields(verb)...)
+			const want = "context here serves no Rollouts: is this the right cluster? See: kubectl rollouts doctor"
+			if got.Code != program.Failed || got.Out != "" || !strings.Contains(got.Err[strings.LastIndex(strings.TrimSpace(got.Err), "\n")+1:], want) {
+				t.Errorf("want %q in the last line: %+v", want, got)
+			}
+		})
+	}
+}
+
+func TestMissingKubeconfigIsSaidInOneLine(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	var out, err bytes.Buffer
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err})
+	code := run(t.Context(), p, []string{"get"})
+	oneLineWith(t, answer{out.String(), err.String(), code}, "there is no kubeconfig: set KUBECONFIG, or give --kubeconfig or --server")
 }
 
 func TestVersionOfTheProgramIsSaidWithoutAConnection(t *testing.T) {

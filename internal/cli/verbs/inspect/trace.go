@@ -87,12 +87,8 @@ func kindNamed(c program.Cluster, word string) (schema.GroupVersionKind, error) 
 	if kind, ok := shortNames[word]; ok {
 		return kind, nil
 	}
-	if kind, ok := kinds.Named(word); ok {
-		mapping, err := c.Mapper.RESTMapping(kind.GroupKind()) // the version that is served
-		if err != nil {
-			return schema.GroupVersionKind{}, fmt.Errorf("the API server knows no kind %q", word)
-		}
-		return mapping.GroupVersionKind, nil
+	if kind, ok := kinds.Named(word); ok && c.Scheme.Recognizes(kind.GroupVersionKind) { // of image kinds, only the served version
+		return kind.GroupVersionKind, nil
 	}
 	resource := schema.ParseGroupResource(word)
 	kind, err := c.Mapper.KindFor(resource.WithVersion(""))
