@@ -77,10 +77,10 @@ func info(e *environmentsv1.Environment, most int) environmentsv1.EnvironmentInf
 	if upstreams := e.GetUpstreams(); len(upstreams) > 0 {
 		i.Relationship = &environmentsv1.Relationship{Environment: upstreams[0].Environment, Type: upstreams[0].Type}
 	}
-	said := e.Status.Releases
-	for j := range said[:min(len(said), most)] {
-		if said[j].Since != nil { // an entry must have a time; a report may leave it out
-			i.History = append(i.History, shown(&said[j]))
+	recorded := e.Status.Releases
+	for j := range recorded[:min(len(recorded), most)] {
+		if recorded[j].Since != nil { // an entry must have a time; a report may leave it out
+			i.History = append(i.History, shown(&recorded[j]))
 		}
 	}
 	return i

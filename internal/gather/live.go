@@ -130,10 +130,10 @@ func (g Gatherer) confirmUpstream(ctx context.Context, u *upstream.Upstream, now
 	if err != nil {
 		return err
 	}
-	said := environment.Read(view, now)
-	if !environment.Same(u.Releases, said) {
+	observed := environment.Read(view, now)
+	if !environment.Same(u.Releases, observed) {
 		u.Seen = time.Time{}
 	}
-	u.Releases = said
+	u.Releases = observed
 	return nil
 }

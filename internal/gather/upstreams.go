@@ -203,9 +203,9 @@ func unreadableUpstream(format string, args ...any) *verdict.Problem {
 
 // seen returns when an Environment first saw what an upstream says; zero if it has not
 // recorded that yet.
-func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, sequence int64, said []environmentsv1.Release) time.Time {
+func seen(e *environmentsv1.Environment, u environmentsv1.Upstream, sequence int64, recorded []environmentsv1.Release) time.Time {
 	known := environment.RecordOf(e, u)
-	if known.VerifiedTime == nil || known.ObservedDigest != environment.Observed(sequence, said) {
+	if known.VerifiedTime == nil || known.ObservedDigest != environment.Observed(sequence, recorded) {
 		return time.Time{}
 	}
 	return known.VerifiedTime.Time

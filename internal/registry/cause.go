@@ -38,8 +38,8 @@ var codes = []transport.ErrorCode{
 // requests: a status that differs after each attempt would be written after each. What a
 // registry has written is not part of it. The whole error is for the log.
 func Cause(err error) string {
-	for _, said := range []func(error) string{byUs, byRegistry, byAPIServer, byTLS, byNetwork} {
-		if text := said(err); text != "" {
+	for _, by := range []func(error) string{byUs, byRegistry, byAPIServer, byTLS, byNetwork} {
+		if text := by(err); text != "" {
 			return truncate.Text(text, longestCause)
 		}
 	}

@@ -71,19 +71,19 @@ func check(r Report) error {
 	return nil
 }
 
-// Sayable divides releases into those that a report can contain, and those because of which
+// Publishable divides releases into those that a report can contain, and those because of which
 // readers would refuse all of it: another client may have written a state or a tag that none
-// of them knows. What is not said holds there anyway.
-func Sayable(releases []environmentsv1.Release) (said []environmentsv1.Release, unsayable []error) {
+// of them knows. What is left out holds there anyway.
+func Publishable(releases []environmentsv1.Release) (publishable []environmentsv1.Release, unpublishable []error) {
 	seen := map[string]bool{}
 	for i := range releases {
-		if err := checkRelease(&releases[i], len(said), seen); err != nil {
-			unsayable = append(unsayable, err)
+		if err := checkRelease(&releases[i], len(publishable), seen); err != nil {
+			unpublishable = append(unpublishable, err)
 			continue
 		}
-		said = append(said, releases[i])
+		publishable = append(publishable, releases[i])
 	}
-	return said, unsayable
+	return publishable, unpublishable
 }
 
 // checkRelease checks one release. Seen are the digests of those before it: the first of

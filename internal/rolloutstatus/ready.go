@@ -115,10 +115,10 @@ var markedManually = []string{"Manually marked as successful", "Deployment manua
 // on it.
 func (b basis) markedSuccessful() bool {
 	current := b.Rollout.Current()
-	said := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil &&
+	stored := current.State() == v1alpha1.BakeSucceeded && current.BakeStatusMessage != nil &&
 		slices.ContainsFunc(markedManually, func(text string) bool { return strings.HasPrefix(*current.BakeStatusMessage, text) })
 	ready := b.condition(v1alpha1.ReadyCondition).Reason == v1alpha1.DeploymentMarkedSuccessfulReason
-	return (said || ready) && !b.decision.Action.Promotes()
+	return (stored || ready) && !b.decision.Action.Promotes()
 }
 
 // stalling returns the problem that a user must fix, if any.

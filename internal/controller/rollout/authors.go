@@ -23,10 +23,10 @@ import (
 // written by the author of the choice that is about to be recorded. The caches do not
 // keep the owners of fields, so it reads the Rollout past them.
 func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout, tag string) (map[string]bool, error) {
-	said := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
+	noted := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
 		return rollout.Annotations[key] == ""
 	})
-	if len(said) == 0 {
+	if len(noted) == 0 {
 		return nil, nil
 	}
 	stored := &v1alpha1.Rollout{}
@@ -37,7 +37,7 @@ func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout,
 		return nil, errStale
 	}
 	others := map[string]bool{}
-	for _, key := range said {
+	for _, key := range noted {
 		others[key] = !spokeOf(stored, key, tag)
 	}
 	return others, nil
@@ -103,7 +103,7 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 }
 
 // attribute decides again if others wrote the annotations next to a choice. What others
-// said before is no reason for letting a release past an Environment now.
+// wrote before is no reason for letting a release past an Environment now.
 func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
 	past := len(s.Upstreams.Environments) > 0 && s.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag
 	if !d.Manual && !past {

@@ -54,8 +54,8 @@ func Failed(err error) health.Outcome { return health.Unobserved(Cause(err)) }
 // is the text. It contains no address, and nothing that a server has written. The whole
 // error is for the log of the controller.
 func Cause(err error) string {
-	for _, said := range []func(error) string{byUs, byTLS, byNetwork} {
-		if text := said(err); text != "" {
+	for _, by := range []func(error) string{byUs, byTLS, byNetwork} {
+		if text := by(err); text != "" {
 			return text
 		}
 	}

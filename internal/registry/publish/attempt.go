@@ -26,9 +26,9 @@ type outcome struct {
 	stored *environmentsv1.ReportStatus
 	// requested is true if the registry was asked.
 	requested bool
-	// looked is true if the place was read, and is not another cluster's. sequence is
+	// fetched is true if the place was read, and is not another cluster's. sequence is
 	// the number of the own report there; 0 if there was none.
-	looked   bool
+	fetched  bool
 	sequence int64
 	// manifest is the digest of what is in the place now; empty if it is not known.
 	manifest string
@@ -76,7 +76,7 @@ func (p *Publisher) attempt(ctx context.Context, s *subject) outcome {
 	if err != nil {
 		return outcome{}.failed("the report cannot be published", err)
 	}
-	w := write{Publisher: p, content: s.wanted.content, unsayable: s.wanted.unsayable, reference: s.reference(), last: s.lastSequence()}
+	w := write{Publisher: p, content: s.wanted.content, unpublishable: s.wanted.unpublishable, reference: s.reference(), last: s.lastSequence()}
 	w.content.ClusterUID = uid
 	if s.published().Digest == w.content.Digest() {
 		if !s.forced && !s.comparing {
@@ -109,22 +109,22 @@ func (p *Publisher) signer(ctx context.Context) (report.SigningKey, *verdict.Pro
 // write is one write of a report.
 type write struct {
 	*Publisher
-	content   report.Report
-	unsayable []error // what is left out of it
-	key       report.SigningKey
-	place     registry.Place
-	reference string
-	last      int64 // the highest number before
+	content       report.Report
+	unpublishable []error // what is left out of it
+	key           report.SigningKey
+	place         registry.Place
+	reference     string
+	last          int64 // the highest number before
 	// known is the digest of the report that this process has left in the place, if that still
 	// says what is wanted.
 	known string
 }
 
-// do looks at the place before the first write to it.
+// do fetches what is in the place before the first write to it.
 func (w write) do(ctx context.Context, seen bool) outcome {
 	o := outcome{requested: true}
 	if !seen {
-		if o = w.look(ctx); o.problem != nil || o.stored != nil || o.manifest != "" && o.manifest == w.known {
+		if o = w.fetch(ctx); o.problem != nil || o.stored != nil || o.manifest != "" && o.manifest == w.known {
 			return o
 		}
 	}
@@ -137,7 +137,7 @@ func (w write) do(ctx context.Context, seen bool) outcome {
 		o.manifest = ""
 		return o.failed("the report cannot be stored in "+w.reference, err)
 	}
-	for _, why := range w.unsayable {
+	for _, why := range w.unpublishable {
 		w.log.Info("a release is left out of a report", "report", w.reference, "reason", truncate.Text(why.Error(), longestReason))
 	}
 	o.stored = w.status(r)
@@ -151,15 +151,15 @@ func (w write) status(r report.Report) *environmentsv1.ReportStatus {
 	}
 }
 
-// look reads the place of a report. If a process before this one has stored the content
+// fetch reads the place of a report. If a process before this one has stored the content
 // there, that is the outcome. What cannot be read as a report is overwritten.
-func (w write) look(ctx context.Context) outcome {
+func (w write) fetch(ctx context.Context) outcome {
 	o := outcome{requested: true}
 	found, err := w.pull(ctx, w.place, w.known)
 	if err != nil && !errors.Is(err, registry.ErrNotFound) && !errors.Is(err, registry.ErrNotReport) {
 		return o.failed("the report cannot be stored, because "+w.reference+" cannot be read", err)
 	}
-	o.looked = true
+	o.fetched = true
 	switch {
 	case errors.Is(err, registry.ErrNotFound):
 		return o
@@ -173,7 +173,7 @@ func (w write) look(ctx context.Context) outcome {
 		w.log.Info("what is in the place of a report cannot be read, and is replaced",
 			"report", w.reference, "reason", truncate.Text(err.Error(), longestReason))
 	case isOfAnother(claim, w.content, w.replaces):
-		o.looked = false // it may be deleted
+		o.fetched = false // it may be deleted
 		return o.has(taken(w.reference, claim, w.content))
 	}
 	return w.compare(o, found, claim)
@@ -187,7 +187,7 @@ func (w write) compare(o outcome, found registry.Stored, claim report.Claim) out
 		return o
 	}
 	o.sequence = own.Sequence
-	if says(own, w.content) {
+	if isSame(own, w.content) {
 		o.stored, o.manifest = w.status(own), found.Digest
 	}
 	return o

@@ -59,11 +59,11 @@ func takeOver(uid string) string {
 	return "start this controller with --take-over-reports-of=" + uid
 }
 
-// says reports whether a report that this cluster has stored says the same as what it
+// isSame reports whether a report that this cluster has stored says the same as what it
 // would store now. Since when the current release has been healthy is not in a report. But
 // it follows from when the report was made and for how long the release had been healthy
 // then: both were measured by the clock of this cluster.
-func says(stored, own report.Report) bool {
+func isSame(stored, own report.Report) bool {
 	stored.Releases = slices.Clone(stored.Releases)
 	for i := range min(len(stored.Releases), len(own.Releases)) {
 		had, has := &stored.Releases[i], &own.Releases[i]

@@ -141,8 +141,8 @@ func (p *Publisher) Publish(e *environmentsv1.Environment, releases []environmen
 		s = &subject{}
 		p.subjects[key] = s
 	}
-	said, unsayable := report.Sayable(releases)
-	s.take(e, contentOf(e, p.cluster, said), unsayable)
+	publishable, unpublishable := report.Publishable(releases)
+	s.take(e, contentOf(e, p.cluster, publishable), unpublishable)
 	p.plan(key, s)
 	s.shown = s.publication()
 	return s.publication()
@@ -152,8 +152,8 @@ func (p *Publisher) Publish(e *environmentsv1.Environment, releases []environmen
 // signed. The tenant who writes the Environment does not choose for which cluster,
 // namespace and Rollout it speaks.
 func contentOf(e *environmentsv1.Environment, cluster string, releases []environmentsv1.Release) report.Report {
-	said := (&environmentsv1.EnvironmentStatus{Releases: releases}).DeepCopy() // they are the caller's
-	r := report.Report{Releases: said.Releases, Source: report.Source{
+	copied := (&environmentsv1.EnvironmentStatus{Releases: releases}).DeepCopy() // they are the caller's
+	r := report.Report{Releases: copied.Releases, Source: report.Source{
 		Application: e.Spec.Name, Environment: e.Spec.Environment,
 		Cluster: cluster, Namespace: e.Namespace, Rollout: e.Spec.RolloutRef.Name,
 	}}

@@ -66,8 +66,8 @@ type wanted struct {
 	environment *environmentsv1.Environment
 	// content is its report without the UID of the cluster, a number and a time.
 	content report.Report
-	// unsayable are the releases that readers would refuse, as they would say it.
-	unsayable []error
+	// unpublishable are the releases that readers would refuse, as they would say it.
+	unpublishable []error
 }
 
 // version identifies a spec, even if the object was deleted and created again.
@@ -78,14 +78,14 @@ type version struct {
 
 // take replaces what the Environment says. Another spec may be the end of the problem, so
 // that there is no need to wait; other releases are not.
-func (s *subject) take(e *environmentsv1.Environment, content report.Report, unsayable []error) {
+func (s *subject) take(e *environmentsv1.Environment, content report.Report, unpublishable []error) {
 	if now := (version{e.UID, e.Generation}); s.version != now {
 		s.version, s.problem, s.failures, s.retry = now, nil, 0, time.Time{}
 	}
 	s.forced = s.forced || isAsked(e)
 	s.repository, s.tag = e.Spec.Backend.Project, report.Tag(e.Namespace, e.Spec.RolloutRef.Name)
 	s.recorded = e.Status.Report.DeepCopy()
-	s.wanted = &wanted{content: content, unsayable: unsayable, environment: &environmentsv1.Environment{
+	s.wanted = &wanted{content: content, unpublishable: unpublishable, environment: &environmentsv1.Environment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: e.Name, Generation: e.Generation}, Spec: *e.Spec.DeepCopy(),
 	}}
 }
@@ -148,7 +148,7 @@ func (s *subject) conclude(began *subject, o outcome, now time.Time) {
 	if o.requested {
 		s.pace.add(now)
 	}
-	if o.looked {
+	if o.fetched {
 		s.seen, s.sequence = began.reference(), o.sequence
 	}
 	if o.stored != nil {
@@ -162,7 +162,7 @@ func (s *subject) conclude(began *subject, o outcome, now time.Time) {
 		s.concluded(began, o, now)
 	case s.version == began.version:
 		s.fail(o, now)
-		if began.comparing && !o.looked && o.problem.Reason == environmentsv1.PublishFailedReason {
+		if began.comparing && !o.fetched && o.problem.Reason == environmentsv1.PublishFailedReason {
 			s.problem = began.problem // the report is stored, as far as it is known
 		}
 	}
