@@ -128,7 +128,7 @@ func Fit(releases []environmentsv1.Release, limit int) []environmentsv1.Release 
 	return kept
 }
 
-// shortened returns releases with short texts. The revision is no text: releases are recognized
+// shortened returns releases with short texts. The revision is not a text: releases are recognized
 // by it.
 func shortened(releases []environmentsv1.Release) []environmentsv1.Release {
 	releases = slices.Clone(releases)

@@ -16,7 +16,7 @@ import (
 )
 
 // gatherHealth reads the HealthChecks that the Rollout selects, and those that it owns. A
-// selection that only a user can correct is no error.
+// selection that only a user can correct is not an error.
 func (g Gatherer) gatherHealth(ctx context.Context, s *Snapshot) error {
 	return g.health(ctx, s, s.Targets.Problem == nil)
 }

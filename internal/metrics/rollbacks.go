@@ -20,7 +20,7 @@ const (
 )
 
 // rollback is the last observation of the newest history entry. It is empty if that entry
-// is no rollback.
+// is not a rollback.
 type rollback struct {
 	entry   entry
 	overdue bool

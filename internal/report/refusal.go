@@ -15,7 +15,7 @@ type Reason string
 const (
 	// TooLarge means that the envelope has more bytes than are read.
 	TooLarge Reason = "TooLarge"
-	// Unreadable means that it is no report, or that it contradicts itself.
+	// Unreadable means that it is not a report, or that it contradicts itself.
 	Unreadable Reason = "Unreadable"
 	// Unsigned means that nobody has signed it.
 	Unsigned Reason = "Unsigned"

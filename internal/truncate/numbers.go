@@ -9,7 +9,7 @@ var number = regexp.MustCompile(`[0-9]+`)
 
 // SameButNumbers reports whether two texts are equal except for numbers: durations, counts,
 // and names of temporary files. While a program tries again and again for the same cause,
-// that is no change.
+// that is not a change.
 func SameButNumbers(a, b string) bool {
 	return SameButDurations(a, b) || number.ReplaceAllString(a, "0") == number.ReplaceAllString(b, "0")
 }

@@ -33,7 +33,7 @@ func (l lenient) SupportedMediaTypes() []runtime.SerializerInfo {
 // events decodes the events of a watch, but not the objects in them.
 type events struct{ runtime.Serializer }
 
-// Decode leaves to client-go what is no event.
+// Decode leaves to client-go what is not an event.
 func (e events) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	event, ok := into.(*metav1.WatchEvent)
 	if !ok {

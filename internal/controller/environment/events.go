@@ -15,7 +15,7 @@ import (
 )
 
 // announce emits an event if an Environment cannot be used, or can be used again. That an
-// upstream says nothing yet is no news.
+// upstream has no status yet needs no event.
 func (r *Reconciler) announce(ctx context.Context, e *environmentsv1.Environment, before, after []metav1.Condition) {
 	was := apimeta.FindStatusCondition(before, v1alpha1.ReadyCondition)
 	now := apimeta.FindStatusCondition(after, v1alpha1.ReadyCondition)

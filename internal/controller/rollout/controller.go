@@ -196,7 +196,7 @@ func (r *Reconciler) reconcile(ctx context.Context, rollout *v1alpha1.Rollout, p
 // lostRace reports whether another client has changed what the pass depends on.
 func lostRace(err error) bool { return apierrors.IsConflict(err) || errors.Is(err, errStale) }
 
-// giveUp ends a pass. A lost race is no error: the next pass reads what was written. What
+// giveUp ends a pass. A lost race is not an error: the next pass reads what was written. What
 // was not seen yet is none either.
 func giveUp(pass *announce.Pass, err error) (ctrl.Result, error) {
 	if later, ok := errors.AsType[postponed](err); ok {

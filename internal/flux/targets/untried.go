@@ -13,7 +13,7 @@ import (
 
 // untriedReasons are the reasons with which kustomize-controller and helm-controller end a
 // pass before they have tried to apply anything. That says nothing against the version, and
-// Flux tries again without any action, so it is no failure. But nothing goes on until the
+// Flux tries again without any action, so it is not a failure. But nothing goes on until the
 // cause is gone. It lacks helm-controller's reason for a chart that it does not accept:
 // that may be the chart of an earlier version.
 var untriedReasons = map[string]v1alpha1.TargetReason{

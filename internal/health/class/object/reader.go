@@ -131,7 +131,7 @@ func (l *look) phase(ctx context.Context, object *unstructured.Unstructured) (wo
 	return l.judges.judge(ctx, object)
 }
 
-// unserved returns the outcome if a kind cannot be asked for. That is no problem of the
+// unserved returns the outcome if a kind cannot be asked for. That is not a problem of the
 // HealthCheck: the release itself may install the kind.
 func unserved(kind schema.GroupVersionKind, err error) health.Outcome {
 	if meta.IsNoMatchError(err) {

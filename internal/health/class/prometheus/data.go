@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// read returns the number in an answer; nil if there is none. NaN is no number, and infinity
+// read returns the number in an answer; nil if there is none. NaN is not a number, and infinity
 // is one. Several series are an error, also if most of them have no number now: which one
 // has may differ from one measurement to the next.
 func read(value model.Value) (*float64, error) {
