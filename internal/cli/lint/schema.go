@@ -5,7 +5,6 @@ package lint
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"sync"
@@ -23,8 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 
-	coordinationcrd "github.com/fluxrollouts/rollout-controller/config/coordination/crd"
-	"github.com/fluxrollouts/rollout-controller/config/crd"
+	"github.com/fluxrollouts/rollout-controller/config"
 )
 
 // What the CEL rules of an object may cost: the limits of an API server.
@@ -51,14 +49,8 @@ type kindSchema struct {
 // schemas returns the schemas of our kinds.
 var schemas = sync.OnceValue(func() map[k8sschema.GroupVersionKind]kindSchema {
 	all := map[k8sschema.GroupVersionKind]kindSchema{}
-	for _, files := range []fs.FS{crd.Bases, coordinationcrd.Bases} {
-		names, err := fs.Glob(files, "bases/*.yaml")
-		mustBeValid(err)
-		for _, name := range names {
-			content, err := fs.ReadFile(files, name)
-			mustBeValid(err)
-			addSchemas(all, content)
-		}
+	for _, content := range config.Definitions() {
+		addSchemas(all, content)
 	}
 	return all
 })

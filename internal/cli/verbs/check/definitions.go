@@ -4,7 +4,6 @@ package check
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -12,8 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
 
-	coordinationcrd "github.com/fluxrollouts/rollout-controller/config/coordination/crd"
-	"github.com/fluxrollouts/rollout-controller/config/crd"
+	"github.com/fluxrollouts/rollout-controller/config"
 )
 
 // definition is the CustomResourceDefinition of a kind.
@@ -22,16 +20,10 @@ type definition = apiextensionsv1.CustomResourceDefinition
 // knownDefinitions returns the CustomResourceDefinitions that are in this program, by name.
 var knownDefinitions = sync.OnceValue(func() map[string]*definition {
 	all := map[string]*definition{}
-	for _, files := range []fs.FS{crd.Bases, coordinationcrd.Bases} {
-		names, err := fs.Glob(files, "bases/*.yaml")
-		mustBeValid(err)
-		for _, name := range names {
-			content, err := fs.ReadFile(files, name)
-			mustBeValid(err)
-			known := &definition{}
-			mustBeValid(yaml.Unmarshal(content, known))
-			all[known.Name] = known
-		}
+	for _, content := range config.Definitions() {
+		known := &definition{}
+		mustBeValid(yaml.Unmarshal(content, known))
+		all[known.Name] = known
 	}
 	return all
 })
