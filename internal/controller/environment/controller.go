@@ -20,6 +20,7 @@ import (
 	"fmt"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/record"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -164,7 +165,7 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	o.infos, o.infosDigest = environment.Infos(o.Environment, o.rollout, g.Neighbors(ctx, o.Environment))
 	pass.Decided(o)
 	err = r.report(ctx, o, pass)
-	if isBehind(err) {
+	if apierrors.IsConflict(err) {
 		pass.Ends("the Environment has changed since it was read")
 		return ctrl.Result{RequeueAfter: recheck.AfterConflict}, nil
 	}

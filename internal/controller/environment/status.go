@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,9 +39,6 @@ func (r *Reconciler) report(ctx context.Context, o observed, pass *announce.Pass
 	r.announce(ctx, o.Environment, o.Status.Conditions, next.Conditions)
 	return nil
 }
-
-// isBehind reports whether a write failed because the cache is behind.
-func isBehind(err error) bool { return apierrors.IsConflict(err) }
 
 // status returns the next status. It shares values with the stored one, and changes none.
 func (o observed) status() environmentsv1.EnvironmentStatus {

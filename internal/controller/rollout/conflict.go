@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/fieldconflict"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
 // targetConflict is what is remembered of the writes to one target. Only the pass of its
@@ -33,7 +34,7 @@ func (m *remembered) nextConflict(current *v1alpha1.DeploymentHistoryEntry, foun
 		if conflict == nil || current == nil || conflict.Lost() && !t.Writable(current.Version.Tag) {
 			continue
 		}
-		next = earliest(next, conflict.Next())
+		next = verdict.Earlier(next, conflict.Next())
 	}
 	return next
 }

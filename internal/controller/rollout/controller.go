@@ -57,6 +57,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/imageinfo"
@@ -238,8 +239,8 @@ func (r *Reconciler) comeBack(pass *announce.Pass, recorded *v1alpha1.Rollout, s
 	}
 	key := client.ObjectKeyFromObject(recorded)
 	m := r.memory.of(key)
-	at := earliest(m.nextConflict(recorded.Current(), s.Found), m.reported.next(s.Now))
-	next := requeue(s.Now, earliest(d.RecheckAt, at), r.Now(), more)
+	at := verdict.Earlier(m.nextConflict(recorded.Current(), s.Found), m.reported.next(s.Now))
+	next := requeue(s.Now, verdict.Earlier(d.RecheckAt, at), r.Now(), more)
 	if err = errors.Join(err, s.Err); err != nil {
 		if next.RequeueAfter > 0 {
 			r.wakeups.WakeAfter(key, next.RequeueAfter)
@@ -259,12 +260,4 @@ func requeue(began, at, now time.Time, more bool) ctrl.Result {
 		return ctrl.Result{}
 	}
 	return ctrl.Result{RequeueAfter: recheck.In(at, began, now)}
-}
-
-// earliest returns the earlier of two times; zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
