@@ -39,11 +39,11 @@ func (t *Turns[T]) PushNext(namespace string, item T) {
 
 // Pop removes the oldest item of the namespace whose turn it is. It returns false if
 // nothing waits.
-func (t *Turns[T]) Pop() (T, bool) { return t.PopAllowed(func(string) bool { return true }) }
+func (t *Turns[T]) Pop() (T, bool) { return t.popAllowed(func(string) bool { return true }) }
 
-// PopAllowed removes the oldest item of the first namespace that is allowed. Those that are
+// popAllowed removes the oldest item of the first namespace that is allowed. Those that are
 // not keep their turn. It returns false if nothing waits of one that is allowed.
-func (t *Turns[T]) PopAllowed(allowed func(namespace string) bool) (T, bool) {
+func (t *Turns[T]) popAllowed(allowed func(namespace string) bool) (T, bool) {
 	i := slices.IndexFunc(t.order, allowed)
 	if i < 0 {
 		var none T

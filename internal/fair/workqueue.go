@@ -60,7 +60,7 @@ func (q *queue[T]) choose() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.ended {
-		if item, ok := q.turns.PopAllowed(q.share.allows); ok {
+		if item, ok := q.turns.popAllowed(q.share.allows); ok {
 			q.share.add(q.namespace(item), 1)
 			q.chosen = append(q.chosen, item)
 			q.changed.Signal() // another worker may find one, too

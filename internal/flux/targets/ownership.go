@@ -155,7 +155,7 @@ func (t Target) annotatedSpec() *fieldpath.Set {
 	}
 	annotated := fieldpath.NewSet(postBuildPath, substitutePath)
 	for key := range t.Kustomization.GetAnnotations() {
-		if variable, ok := VariableOf(key); ok {
+		if variable, ok := variableOf(key); ok {
 			annotated.Insert(variablePath(variable))
 		}
 	}

@@ -162,7 +162,7 @@ func RolloutOf(repository client.Object) string {
 
 // VariablesOf returns the variables that a Rollout writes into a Kustomization, sorted.
 func VariablesOf(kustomization client.Object, rollout string) []string {
-	return annotated(kustomization, rollout, VariableOf)
+	return annotated(kustomization, rollout, variableOf)
 }
 
 // annotated returns the names in the keys of the annotations with a value, sorted.
@@ -208,9 +208,9 @@ func RolloutsOf(o client.Object) []string {
 }
 
 func rolloutsNamedBy(o client.Object) []string {
-	writes := VariableOf
+	writes := variableOf
 	if _, ok := o.(*helmv2.HelmRelease); ok {
-		writes = PathOf
+		writes = pathOf
 	}
 	var rollouts []string
 	for key, name := range o.GetAnnotations() {
@@ -231,9 +231,9 @@ func tooMany(kind string, o client.Object) observation {
 	return conflict(v1alpha1.TargetTooManyRollouts, "its annotations name %d Rollouts, and at most %d may write into one %s: divide it into several", named, mostRollouts, kind)
 }
 
-// VariableOf returns the variable in the key of a substitute annotation, and whether the
+// variableOf returns the variable in the key of a substitute annotation, and whether the
 // key is one. A variable cannot contain a dot.
-func VariableOf(key string) (string, bool) {
+func variableOf(key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 	if !ok {
 		return "", false

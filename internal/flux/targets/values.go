@@ -19,13 +19,13 @@ import (
 // in the key of an annotation, but it accepts two dots in a row.
 var validPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 
-// IsPath reports whether a path leads to a value: it consists of keys of letters, digits,
+// isPath reports whether a path leads to a value: it consists of keys of letters, digits,
 // - and _, joined by dots.
-func IsPath(path string) bool { return validPath.MatchString(path) }
+func isPath(path string) bool { return validPath.MatchString(path) }
 
-// PathOf returns the path in the key of a values annotation, and whether the key is one.
+// pathOf returns the path in the key of a values annotation, and whether the key is one.
 // A path that is not valid still belongs to the Rollout, which reports it.
-func PathOf(key string) (string, bool) {
+func pathOf(key string) (string, bool) {
 	rest, ok := strings.CutPrefix(key, v1alpha1.ValuesAnnotationPrefix)
 	if !ok {
 		return "", false
@@ -36,14 +36,14 @@ func PathOf(key string) (string, bool) {
 // PathsOf returns the paths of the values that a Rollout writes into a HelmRelease,
 // sorted.
 func PathsOf(release client.Object, rollout string) []string {
-	return annotated(release, rollout, PathOf)
+	return annotated(release, rollout, pathOf)
 }
 
 // pathsOfAll returns the valid paths that any Rollout writes, sorted.
 func pathsOfAll(release client.Object) []string {
 	var paths []string
 	for key, name := range release.GetAnnotations() {
-		if path, ok := PathOf(key); ok && name != "" && IsPath(path) {
+		if path, ok := pathOf(key); ok && name != "" && isPath(path) {
 			paths = append(paths, path)
 		}
 	}
@@ -117,7 +117,7 @@ func (t Target) valueFields() []field {
 	var all []field
 	values := valuesOf(t.HelmRelease)
 	for _, path := range t.Paths {
-		if IsPath(path) {
+		if isPath(path) {
 			value, _ := valueAt(values, strings.Split(path, "."))
 			text, set := value.(string)
 			all = append(all, field{name: path, value: text, set: set})

@@ -16,7 +16,7 @@ func (t Target) misannotated() observation {
 		return many
 	}
 	for _, path := range t.Paths {
-		if !IsPath(path) {
+		if !isPath(path) {
 			return conflict(v1alpha1.TargetInvalidField, "%q is not the path of a value, which has keys with a dot between each two: rename the annotation %s",
 				path, annotationOf(path))
 		}
@@ -41,7 +41,7 @@ func (t Target) obstructed() observation {
 	}
 	values := valuesOf(t.HelmRelease)
 	for _, path := range t.Paths {
-		if obstacle := obstacleTo(values, path); !obstacle.isNothing() && IsPath(path) {
+		if obstacle := obstacleTo(values, path); !obstacle.isNothing() && isPath(path) {
 			return obstacle
 		}
 	}

@@ -42,7 +42,7 @@ func KeepWrittenValues(h *helmv2.HelmRelease) {
 func WrittenVariables(k *kustomizev1.Kustomization) map[string]string {
 	var kept map[string]string
 	for key := range k.Annotations {
-		variable, ok := VariableOf(key)
+		variable, ok := variableOf(key)
 		value, set := substitutes(k)[variable]
 		if !ok || !set {
 			continue
