@@ -12,6 +12,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -127,5 +128,46 @@ func TestCreateTakesAnApplicationThatRuns(t *testing.T) {
 				t.Errorf("history (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// The steps that create prints for a version that Git sets are followed word for word: nothing is
+// deployed again, and the next release goes out.
+func TestCreatePrintsTheStepsOfAHandover(t *testing.T) {
+	p := ruled(t)
+	p.Push(p.ConfigRelease("latest")) // Flux would pull this if the tag were missing for a moment
+	p.Publish(p.ConfigRelease("1.0.0"))
+	p.Create(p.Kustomization())
+	p.commit(p.repository("", "1.0.0"))
+	p.awaitVersion("1.0.0")
+	p.AwaitOffer("1.0.0")
+	tags := p.tags()
+	user := p.CommandLine(p.Namespace+":carol", masters)
+	answer := user.Run("create", "rollout", "shop", "--image-policy", "shop", "--oci-repository", "shop")
+	_, steps, _ := strings.Cut(answer.Stderr, "Git sets the version of OCIRepository "+p.Namespace+"/shop today. The Rollout pins 1.0.0")
+	_, steps, _ = strings.Cut(steps, "<<'END'\n")
+	takeOver, steps, found := strings.Cut(steps, "END\n")
+	_, unpin, said := strings.Cut(steps, "let releases go: ")
+	if answer.Code != 0 || !found || !said {
+		t.Fatalf("the steps: %+v", answer)
+	}
+	p.Publish(p.ConfigRelease("1.1.0"))
+	p.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	p.AwaitCandidate("1.1.0")
+
+	p.own(env.Decode(t, takeOver)[0].(*unstructured.Unstructured))
+	p.commit(p.repository("rollout.kuberik.com/rollout: shop", ""))
+	p.Await("the target applied", func(r *v1alpha1.Rollout) bool {
+		return len(r.Status.Targets) == 2 && r.Status.Targets[0].State == v1alpha1.TargetApplied && r.Status.Targets[1].State == v1alpha1.TargetApplied
+	})
+	p.commit(p.manifest(ifNotPresent, "  ref:\n    tag: none-yet"))
+	p.Stays("at 1.0.0", isHistory("1 1.0.0 Succeeded"))
+	if answer := user.Shell(strings.TrimSpace(unpin) + " -y"); answer.Code != 0 {
+		t.Fatalf("%s: %+v", unpin, answer)
+	}
+	p.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	p.awaitVersion("1.1.0")
+	if diff := cmp.Diff([]string{"1.0.0", "1.1.0"}, tags()); diff != "" {
+		t.Errorf("the tags that the OCIRepository had (-want +got):\n%s", diff)
 	}
 }
