@@ -205,7 +205,7 @@ func (c *creating) print(ctx context.Context, w *world, p *plan) error {
 	if err != nil {
 		return err
 	}
-	all = append(all, p.forGit...)
+	all = append(all, p.git...)
 	file, err := yamlOf(all)
 	if err != nil {
 		return err
@@ -222,7 +222,7 @@ func (c *creating) print(ctx context.Context, w *world, p *plan) error {
 	if err := c.judge(findings); err != nil {
 		return err
 	}
-	if err := c.write(all...); err != nil {
+	if _, err := c.Out.Out.Write(file); err != nil {
 		return err
 	}
 	return c.after(p)

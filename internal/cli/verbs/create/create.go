@@ -76,14 +76,13 @@ const (
 type plan struct {
 	// objects are created, in this order. Those that exist already are not.
 	objects []client.Object
-	// annotated is a target as it will be, and annotation is all that is sent of it; nil if
-	// Git has to have it.
+	// annotated is a target as it will be, and annotation what is sent of it; nil if Git must
+	// have it.
 	annotated  client.Object
 	annotation *manifest
-	// forGit is printed by --export after the objects.
-	forGit []manifest
-	// patch is what has to be added to a manifest in Git, if nothing is exported.
-	patch *manifest
+	// git is what Git must have of the target: its manifest for --export, and else what is to
+	// be added there.
+	git []manifest
 	// external are objects that exist elsewhere.
 	external []lint.External
 	// effect says what the objects do, and next what is to do after that.
@@ -206,10 +205,14 @@ func (c *creating) after(p *plan) error {
 			}
 		}
 	}
-	if p.patch == nil {
+	if c.export {
 		return nil
 	}
-	return c.write(*p.patch)
+	file, err := yamlOf(p.git)
+	if err == nil {
+		_, err = c.Out.Out.Write(file)
+	}
+	return err
 }
 
 // name names an object that is created.

@@ -92,12 +92,3 @@ func yamlOf(all []manifest) ([]byte, error) {
 	}
 	return file, nil
 }
-
-// write prints manifests.
-func (c *creating) write(all ...manifest) error {
-	file, err := yamlOf(all)
-	if err == nil {
-		_, err = c.Out.Out.Write(file)
-	}
-	return err
-}

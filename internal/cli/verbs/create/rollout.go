@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -110,6 +111,11 @@ func (r *creatingRollout) check() error {
 		return errors.New("say what this environment is called, with --environment NAME")
 	case r.after == "" && r.soak != "":
 		return errors.New("--soak is about the environment before this one: name it, with --after")
+	case strings.ContainsAny(path.Base(r.image), ":@"):
+		return fmt.Errorf("--image %s: leave out the tag; --semver says which versions may be promoted", r.image)
+	}
+	if _, err := semver.NewConstraint(r.semver); err != nil {
+		return fmt.Errorf("--semver %q: %w", r.semver, err)
 	}
 	return r.checkTarget()
 }
@@ -202,6 +208,9 @@ func (r *creatingRollout) addReleases(ctx context.Context, w *world, p *plan, na
 		} else if err != nil {
 			return fmt.Errorf("read ImagePolicy %s: %w", r.policy, err)
 		}
+		if policy.Spec.DigestReflectionPolicy != imagev1.ReflectAlways {
+			r.Err.Sentence(show.Warns, "ImagePolicy %s does not show each digest: set spec.digestReflectionPolicy to Always, so that a tag that is pushed again is seen", r.policy)
+		}
 		return nil
 	}
 	repository := &imagev1.ImageRepository{Spec: imagev1.ImageRepositorySpec{
@@ -283,16 +292,16 @@ func (r *creatingRollout) annotate(w *world, p *plan, t *target, rollout string)
 		r.Err.Sentence(show.Warns, "spec.values of %s has no %s now: if its chart does not have this value either, releases have no effect", t, r.value)
 	}
 	p.next = []string{t.gitLeavesOut(t.GetKind(), t.GetName()), r.see(w, rollout)}
-	only := t.onlyAnnotation(rollout)
+	only := t.only(map[string]any{}, map[string]string{t.annotation: rollout})
 	switch once := t.GetAnnotations()[applyOnce] == applyOnceValue; {
 	case r.export:
-		p.forGit = []manifest{t.forGit(rollout)}
+		p.git = []manifest{t.forGit(rollout)}
 		if w.files == nil && r.repository != "" && t.writer() == "" {
 			p.next = append(p.next, fmt.Sprintf("Flux leaves %s alone, because it exists: to annotate it, run the same without --export, too", t))
 		}
 	case t.writer() != "": // it is annotated
 	case t.parent() != "" && !once:
-		p.patch = &only
+		p.git = []manifest{only}
 		p.next = append([]string{fmt.Sprintf("%s comes from Git, by %s: add the annotation of the output to its manifest there; until then, the Rollout writes nothing", t, t.parent())}, p.next...)
 	default:
 		p.annotation = &only

@@ -191,11 +191,6 @@ func with(all map[string]string, key, value string) map[string]string {
 	return all
 }
 
-// onlyAnnotation returns the name of the object with the annotation, and nothing else.
-func (t *target) onlyAnnotation(rollout string) manifest {
-	return t.only(map[string]any{}, map[string]string{t.annotation: rollout})
-}
-
 // only returns the name of the object, with some fields and annotations.
 func (t *target) only(content map[string]any, annotations map[string]string) manifest {
 	m := manifest{&unstructured.Unstructured{Object: content}}
