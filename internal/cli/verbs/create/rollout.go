@@ -388,8 +388,10 @@ func (c *creating) decision(ctx context.Context, after *world, name string) (str
 	if err != nil {
 		return "", err
 	}
-	x, d := explain.Explain(v.Input, v.Decision, 0, v.Possible), v.Decision
+	x, d := explain.Explain(v.Input, v.Visible, 0, v.Possible), v.Visible
 	switch {
+	case v.Unread.Any() && (!v.Unread.OnlyHold() || d.Action.Promotes()):
+		return fmt.Sprintf("what goes out is not known: you may not read %s", v.Unread), nil
 	case v.Err != nil:
 		return "what happens is not known: " + strings.ReplaceAll(v.Err.Error(), "\n", "; "), nil
 	case d.Action.Promotes():
