@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
@@ -77,7 +79,22 @@ func (v View) Partly() string {
 	if !v.Unread.Any() {
 		return ""
 	}
-	return fmt.Sprintf("you may not read %s, so this is what the controller has decided, as in the status of the Rollout; no command was tried", v.Unread)
+	written := ""
+	if at := statusWritten(v.Rollout); !at.IsZero() {
+		written = fmt.Sprintf(" (written %s ago)", show.Ago(at, v.Now))
+	}
+	return fmt.Sprintf("you may not read %s, so this is what the controller has decided, as in the status of the Rollout%s; no command was tried", v.Unread, written)
+}
+
+// statusWritten returns when the status was written last; zero if that is not known.
+func statusWritten(rollout *v1alpha1.Rollout) time.Time {
+	var last time.Time
+	for _, entry := range rollout.ManagedFields {
+		if entry.Subresource == "status" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
 }
 
 // SayPartly says so once, apart from the answer.
