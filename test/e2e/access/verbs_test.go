@@ -21,6 +21,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -92,6 +93,9 @@ var rows = []row{
 	{call: "adopt gated"},
 	{call: "withdraw gated bypass"},
 	{call: "approve gated --gate qa --version 1.1.0", lets: true},
+	{call: "create gate night --rollout gated"},
+	{call: "create schedule weekend --all --deny Sat,Sun"},
+	{call: "create rollout other --image-policy pinned --oci-repository pinned"},
 	{call: "suspend gated"},
 	{call: "resume gated"},
 	{call: "freeze gated -m x"},
@@ -372,6 +376,9 @@ func onlyTrying(c client.WithWatch) client.WithWatch {
 		},
 		Update: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.UpdateOption) error {
 			return c.Update(ctx, o, append(options, client.DryRunAll)...)
+		},
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			return c.Apply(ctx, o, append(options, client.DryRunAll)...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
 			return c.Delete(ctx, o, append(options, client.DryRunAll)...)
