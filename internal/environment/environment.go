@@ -124,7 +124,7 @@ func healthySince(v View, was *environmentsv1.Release, entry *v1alpha1.Deploymen
 func (v View) errorEnd() time.Time { return later(v.LastError, v.Recovered) }
 
 // Read returns what the environment says of its releases, for another environment that
-// has a clock of its own. Of what is not recorded yet, only the bake counts.
+// has a clock of its own. Only the bake counts of what is not recorded yet.
 func Read(v View, now time.Time) []environmentsv1.Release {
 	v = v.at(now)
 	return newest(judged(v, func(r, was *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) {

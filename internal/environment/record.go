@@ -146,7 +146,7 @@ func (rec *record) promoted(entry *v1alpha1.DeploymentHistoryEntry, bakeTime *me
 }
 
 // soakBefore returns the longest soak of a release, by the record of a later promotion that was
-// cancelled. What that one said else does not count.
+// cancelled. Nothing else of that one counts.
 func (rec *record) soakBefore(r *environmentsv1.Release, entry *v1alpha1.DeploymentHistoryEntry) *metav1.Duration {
 	at := find(rec.interrupted, &entry.Version)
 	if at < 0 || !isSameContent(r, &rec.interrupted[at]) {

@@ -51,8 +51,8 @@ func renew(v View, r, was *environmentsv1.Release, now time.Time) {
 	}
 }
 
-// Unheard returns when a release was last known to be healthy, if nobody has confirmed it
-// for too long at a time; zero otherwise. What happened since then is not known.
+// Unheard returns when a release was last known to be healthy, if it was not confirmed
+// for too long at a time; zero otherwise.
 func Unheard(was *environmentsv1.Release, at time.Time) time.Time {
 	if due := renewal(was); due.IsZero() || !at.After(was.RenewedTime.Add(was.GrantedFor())) {
 		return time.Time{}

@@ -97,9 +97,9 @@ func sharing(live v1alpha1.HealthCheck, cached *v1alpha1.HealthCheck) v1alpha1.H
 }
 
 // ConfirmUpstreams replaces what the upstreams of a snapshot say with what their Rollouts
-// say now, past the caches. What was recorded of them stays the measure of how long a
-// release was healthy. Of upstreams in other clusters, it takes what the last look at
-// their reports found; it is not confirmed if that was too long ago. If it returns an
+// say now, past the caches. Their records stay the measure of how long a release
+// was healthy. For upstreams in other clusters, it takes what the last fetch of their reports
+// found; it is not confirmed if that was too long ago. If it returns an
 // error, a part of the snapshot may be replaced.
 func (g Gatherer) ConfirmUpstreams(ctx context.Context, s *Snapshot) (confirmed bool, err error) {
 	confirmed = true

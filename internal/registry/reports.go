@@ -32,7 +32,7 @@ const (
 // ErrNotReport means that the registry has something else in the place of a report.
 var ErrNotReport = errors.New("it is not a report")
 
-// Stored is a report as a registry has it. Nobody has verified it yet.
+// Stored is a report as a registry has it. It is not verified yet.
 type Stored struct {
 	// Digest is that of its manifest.
 	Digest string

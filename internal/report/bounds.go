@@ -48,8 +48,8 @@ var (
 	digest        = regexp.MustCompile(`^(sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128})$`)
 )
 
-// check returns why a report must not be used; nil if it may. What this version does not
-// know could mean anything, and nothing is promoted because of it.
+// check returns why a report must not be used; nil if it may. Values that this version
+// does not know could mean anything, and nothing is promoted because of them.
 func check(r Report) error {
 	if most := environment.MostReleases; len(r.Releases) > most {
 		return refuse(Unreadable, "it has %d releases, and only %d are read", len(r.Releases), most)

@@ -186,8 +186,8 @@ func (k TrustedKeys) Has(fingerprint string) bool {
 	return slices.ContainsFunc(k.keys, func(key publicKey) bool { return key.id == fingerprint })
 }
 
-// Fingerprint returns a hash of the keys and their names. What some keys have verified,
-// keys with the same fingerprint verify, too.
+// Fingerprint returns a hash of the keys and their names. Keys with the same
+// fingerprint verify the same reports.
 func (k TrustedKeys) Fingerprint() string {
 	ids := make([]string, 0, len(k.keys))
 	for _, key := range k.keys {

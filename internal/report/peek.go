@@ -11,8 +11,8 @@ type Claim struct {
 	ClusterUID string
 }
 
-// Peek returns where the report in an envelope says that it comes from. Nobody has
-// verified it: it is only good for not overwriting the report of somebody else. Its error
+// Peek returns where the report in an envelope says that it comes from. It is not
+// verified, and only prevents that the report of another cluster is overwritten. Its error
 // is a Refusal.
 func Peek(envelope []byte) (Claim, error) {
 	signed, err := unpack(envelope)

@@ -33,7 +33,7 @@ func (a *Abandoned) uncoordinated(ctx context.Context, waiting []types.Namespace
 }
 
 // mayPatch reports whether a ServiceAccount may patch the Deployments of all watched
-// namespaces. What this process may not ask counts as true.
+// namespaces. If this process may not ask, the answer is true.
 func (a *Abandoned) mayPatch(ctx context.Context, account types.NamespacedName) (bool, error) {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User:   "system:serviceaccount:" + account.Namespace + ":" + account.Name,

@@ -24,7 +24,7 @@ const reportsOff = "the controller neither reads nor publishes reports: enable i
 
 // lookAround looks at the reports of upstreams in other clusters where that does not
 // depend on a release that waits: at first, when something was changed, when somebody asks
-// for it, and as long as the last look found a problem.
+// for it, and as long as the last fetch found a problem.
 func (r *Reconciler) lookAround(o observed) {
 	if r.Reports == nil {
 		return
@@ -41,7 +41,7 @@ func (r *Reconciler) lookAround(o observed) {
 	}
 }
 
-// isAsked reports whether somebody asks for a look now.
+// isAsked reports whether a user asks for a fetch now.
 func (o observed) isAsked() bool {
 	token := o.Annotations[v1alpha1.ReconcileRequestAnnotation]
 	return token != "" && token != o.Status.LastHandledReconcileAt

@@ -98,7 +98,7 @@ func (o observed) report() *environmentsv1.ReportStatus {
 	return &report
 }
 
-// handled returns the last request for a look that was handled.
+// handled returns the last request for a fetch that was handled.
 func (o observed) handled() string {
 	if token := o.Annotations[v1alpha1.ReconcileRequestAnnotation]; token != "" {
 		return token

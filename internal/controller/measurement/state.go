@@ -189,9 +189,9 @@ func (s *state) problemNow(subject *subject) string {
 	return ""
 }
 
-// advance takes in the last measurement, and returns what follows. What a measurement has
-// found is forgotten when nothing is measured any more: nobody would notice its end, and
-// it would hold promotions back forever.
+// advance takes in the last measurement, and returns what follows. A result is
+// forgotten when nothing is measured any more: its end would not be noticed, and it would
+// hold promotions back forever.
 func (s *state) advance(check *v1alpha1.HealthCheck, subject *subject, now time.Time) decision {
 	d := decision{problem: s.problemNow(subject), count: s.count, began: s.began, query: s.query, found: s.found, release: s.release}
 	if r := s.take(); r != nil && d.problem == "" {

@@ -90,7 +90,8 @@ func (r *Reconciler) selects(ctx context.Context, rollout *v1alpha1.Rollout, che
 }
 
 // resetBy returns the Rollout that has a UID, and whether this instance acts for it; nil if
-// it does not exist. What another instance acts for has only its name, labels and selector.
+// it does not exist. One that another instance acts for
+// has only its name, labels and selector.
 func (r *Reconciler) resetBy(ctx context.Context, uid types.UID) (rollout *v1alpha1.Rollout, isOwn bool, err error) {
 	if rollout, err = rolloutOf(ctx, r.Client, uid); rollout != nil || err != nil || r.Shard.AllRollouts == nil {
 		return rollout, true, err
@@ -148,8 +149,8 @@ func (s *subject) entry() *v1alpha1.DeploymentHistoryEntry {
 }
 
 // lastGood returns the newest release below the current entry of a history that succeeded,
-// and when it was first left. Both are empty if there is none. What failed since is no
-// measure for what follows it.
+// and when it was first left. Both are empty if there is none. A release that
+// failed since is not a measure of what follows it.
 func lastGood(history []v1alpha1.DeploymentHistoryEntry) (release v1alpha1.VersionInfo, leftAt time.Time) {
 	for i := 1; i < len(history); i++ {
 		if history[i].State() == v1alpha1.BakeSucceeded {

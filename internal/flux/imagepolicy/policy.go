@@ -208,7 +208,7 @@ func willFollow(offer *Offer, policy *imagev1.ImagePolicy) bool {
 }
 
 // suspended records that Flux looks for no releases, because a user wants that, or has
-// forgotten it. Whatever else is wrong stays as it is until then.
+// forgotten it. Other problems stay as they are until then.
 func suspended(offer *Offer, object string) {
 	message := object + " is suspended: new releases are not seen; resume it"
 	if problem := offer.Problem; problem != nil && problem.Reason == v1alpha1.SuspendedReason {

@@ -8,8 +8,8 @@ import (
 	"github.com/google/cel-go/common/types"
 )
 
-// Release is the release that is measured: the variable release. What is not known is
-// empty.
+// Release is the release that is measured: the variable release. A field that is not
+// known is empty.
 type Release struct{ Tag, Digest, Version, Revision string }
 
 func (r Release) fields() map[string]string {

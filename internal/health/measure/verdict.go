@@ -47,8 +47,8 @@ func Invalid(s Spec, problem string) Verdict {
 }
 
 // NotMeasured returns the verdict on a HealthCheck that is not measured, although a promotion
-// may depend on it. What is in the way is said instead of what is missing, unless the check
-// is Healthy. If it is not enforced, it must not hold up a bake.
+// may depend on it. The message names the obstacle instead of what is missing, unless the check is
+// Healthy. If it is not enforced, it must not hold up a bake.
 func (v Verdict) NotMeasured(s Spec, obstacle string) Verdict {
 	if v.Status == v1alpha1.HealthStatusHealthy {
 		return v

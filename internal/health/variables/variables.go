@@ -54,7 +54,7 @@ var ofRelease = []Name{Version, Digest, Revision, Rollout}
 // ofTime are the variables whose values are numbers and durations. They may stand anywhere.
 var ofTime = []Name{Window, Elapsed, Since}
 
-// Values are the values of the variables. What is not known is empty.
+// Values are the values of the variables. Those that are not known are empty.
 type Values struct {
 	// Version is the tag of the release.
 	Version string

@@ -44,8 +44,8 @@ func taken(reference string, claim report.Claim, own report.Report) *verdict.Pro
 			"of its own; if the other cluster is gone, %s", reference, of, takeOver(claim.ClusterUID))}
 }
 
-// clusterUID is what the UID of a cluster looks like. Whoever can write to the place chooses
-// what is there, and users copy it into a command line.
+// clusterUID is what the UID of a cluster looks like. Those who can write to the place
+// choose what is there, and users copy it into a command line.
 var clusterUID = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
 // IsClusterUID reports whether a text can be the UID of a cluster.

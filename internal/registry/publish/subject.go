@@ -190,7 +190,7 @@ func (s *subject) left() string {
 }
 
 // The place is compared with what was stored there at some time soon after the start, and
-// about once an hour. What the status says and what the registry has may part: after one of
+// about once an hour. The status and the registry may differ: after one of
 // them was restored, by a rule that deletes tags, or by a write that came late.
 const (
 	firstCompare   = 10 * time.Minute

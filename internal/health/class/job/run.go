@@ -48,7 +48,7 @@ type Run struct {
 	Number int
 
 	// Version, Digest and Revision are of the release that is promoted. PreviousVersion is
-	// of the release that succeeded last before it. What is not known is empty.
+	// of the release that succeeded last before it. Values that are not known are empty.
 	Version, Digest, Revision, PreviousVersion string
 }
 
