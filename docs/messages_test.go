@@ -130,7 +130,8 @@ var unseen = map[string][]string{
 		"is older than",
 		"cannot be compared with",
 	},
-	"it is looked for in what Flux says": {"health check failed after"},
+	"the command line says it to users who may not read a schedule": {"…, as RolloutGate … shows"},
+	"it is looked for in what Flux says":                            {"health check failed after"},
 	"the next pass begins at once": {
 		"the Rollout has changed since it was read",
 	},
