@@ -23,7 +23,7 @@ type watching struct {
 func NewWatch(p *program.Program) *cobra.Command {
 	w := &watching{Program: p}
 	cmd := &cobra.Command{
-		Use: "watch [NAME...]", Short: "Follow Rollouts while they deploy and bake, until you press q or Ctrl-C",
+		Use: "watch [NAME...]", Short: "Follow Rollouts while they deploy and bake, until you press Ctrl-C",
 		Long: `Follow Rollouts. On a terminal the lines are drawn again in place; elsewhere, and with
 --plain, each change is a new line.`,
 		ValidArgsFunction: p.CompleteRollouts,
@@ -55,15 +55,12 @@ func (w *watching) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
 	changes := make(chan changed, program.PageSize)
 	readable, link := newLink(ctx, w.Program)
 	defer link.stop(nil)
 	s := newScreen(w, names)
 	if s.redraws() {
 		link.say = s.note
-		defer w.EndOnQ(stop)()
 	}
 	go follow(readable, link.rollouts(c, client.ListOptions{Namespace: namespace}), changes)
 	s.follow(readable, changes)
