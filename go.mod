@@ -3,7 +3,6 @@ module github.com/fluxrollouts/rollout-controller
 go 1.26.0
 
 require (
-	github.com/DataDog/datadog-agent/pkg/template v0.85.3
 	github.com/Masterminds/semver/v3 v3.5.0
 	github.com/fluxcd/cli-utils v1.2.3
 	github.com/fluxcd/helm-controller/api v1.6.5

@@ -20,34 +20,34 @@ const answers = "cli.kuberik.com/v1alpha1"
 
 // Output is the flag -o.
 type Output struct {
-	flags *genericclioptions.PrintFlags
+	format string
 	// own are the formats that a verb prints by itself, besides text.
-	own []string
+	own     []string
+	objects genericclioptions.JSONYamlPrintFlags
+	paths   genericclioptions.JSONPathPrintFlags
 }
 
-// NewOutput adds -o with the formats of kubectl, and with own ones.
+// NewOutput adds -o with the formats of kubectl that need no template of Go, and with own
+// ones.
 func NewOutput(cmd *cobra.Command, own ...string) *Output {
-	o := &Output{genericclioptions.NewPrintFlags(""), own}
-	o.flags.AddFlags(cmd)
-	if len(own) > 0 {
-		cmd.Flag("output").Usage += " Also: " + strings.Join(own, ", ") + "."
-	}
+	o := &Output{own: own, paths: genericclioptions.JSONPathPrintFlags{AllowMissingKeys: new(true)}}
+	o.objects.AddFlags(cmd)
+	o.paths.AddFlags(cmd)
+	cmd.Flag("allow-missing-template-keys").Usage = "ignore a field that is missing, in a jsonpath"
+	cmd.Flags().StringVarP(&o.format, "output", "o", "", "the format: "+strings.Join(o.formats(), ", "))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(o.formats(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return o
 }
 
-// format returns the chosen format. A template alone chooses go-template.
-func (o *Output) format() string {
-	if *o.flags.OutputFormat == "" && *o.flags.TemplatePrinterFlags.TemplateArgument != "" {
-		return "go-template"
-	}
-	return *o.flags.OutputFormat
+func (o *Output) formats() []string {
+	return slices.Concat(o.own, o.objects.AllowedFormats(), o.paths.AllowedFormats())
 }
 
 // Is reports whether a format was chosen.
-func (o *Output) Is(format string) bool { return o.format() == format }
+func (o *Output) Is(format string) bool { return o.format == format }
 
-// IsText reports whether text for users is wanted.
-func (o *Output) IsText() bool { return o.Is("") || slices.Contains(o.own, o.format()) }
+// IsText reports whether the verb prints the answer by itself.
+func (o *Output) IsText() bool { return o.Is("") || slices.Contains(o.own, o.format) }
 
 // Print prints an object in the chosen format.
 func (o *Output) Print(p *Program, object any) error {
@@ -62,18 +62,15 @@ func (o *Output) Print(p *Program, object any) error {
 	return printer.PrintObj(generic, p.Out.Out)
 }
 
-// printer does what ToPrinter of the flags does, with another printer for templates.
 func (o *Output) printer() (printers.ResourcePrinter, error) {
-	format := o.format()
-	for _, printerFor := range []func(string) (printers.ResourcePrinter, error){
-		o.flags.JSONYamlPrintFlags.ToPrinter, o.flags.NamePrintFlags.ToPrinter,
-		o.flags.TemplatePrinterFlags.JSONPathPrintFlags.ToPrinter, o.templatePrinter,
-	} {
-		if printer, err := printerFor(format); !genericclioptions.IsNoCompatiblePrinterError(err) {
-			return printer, err
-		}
+	printer, err := o.objects.ToPrinter(o.format)
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		printer, err = o.paths.ToPrinter(o.format)
 	}
-	return nil, genericclioptions.NoCompatiblePrinterError{OutputFormat: &format, AllowedFormats: o.flags.AllowedFormats()}
+	if genericclioptions.IsNoCompatiblePrinterError(err) {
+		return nil, fmt.Errorf("there is no format %q here; choose %s", o.format, strings.Join(o.formats(), ", "))
+	}
+	return printer, err
 }
 
 // toUnstructured goes through JSON, so that all formats show the same fields.

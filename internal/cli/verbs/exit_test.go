@@ -51,7 +51,7 @@ func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
 	} {
 		t.Run(question, func(t *testing.T) {
 			got := map[string]int{}
-			for _, format := range []string{"", "-o=json", "-o=yaml", "-o=jsonpath={.kind}", "-o=go-template={{.kind}}"} {
+			for _, format := range []string{"", "-o=json", "-o=yaml", "-o=jsonpath={.kind}", "-o=jsonpath-as-json={.kind}"} {
 				for _, terminal := range []bool{true, false} {
 					if code := exitCode(t, folder, question+" "+format, terminal); code != want {
 						got[fmt.Sprintf("%q, terminal: %t", format, terminal)] = code

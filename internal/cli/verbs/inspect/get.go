@@ -49,7 +49,7 @@ func NewGet(p *program.Program) *cobra.Command {
 		},
 		ValidArgsFunction: p.CompleteRollouts,
 	}
-	g.out = program.NewOutput(cmd, "wide")
+	g.out = program.NewOutput(cmd, "wide", "name")
 	flags := cmd.Flags()
 	flags.BoolVarP(&g.everywhere, "all-namespaces", "A", false, "list the Rollouts of all namespaces")
 	flags.StringVarP(&g.selector, "selector", "l", "", "list only Rollouts with these labels, as in kubectl")
@@ -72,7 +72,7 @@ func (g *getting) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	if !g.out.IsText() {
+	if !g.out.IsText() || g.out.Is("name") {
 		return g.printAll(ctx, c, options, names)
 	}
 	found, err := g.pages(ctx, c, options, names, g.table(names))
