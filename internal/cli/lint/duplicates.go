@@ -5,6 +5,7 @@ package lint
 import (
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
@@ -14,23 +15,31 @@ import (
 func isCompared(o *object) bool { return o.groupKind() != helmReleaseKind || len(o.assignments()) > 0 }
 
 // checkDuplicates finds objects that are defined twice, differently. An object without a
-// namespace may be a part of several environments, and is not compared.
+// namespace may be a part of several environments, and is not compared. Definitions that
+// nothing applies together are for different clusters, as far as one can see.
 func (r *report) checkDuplicates() {
 	for _, kind := range kinds.All {
-		first := map[string]*object{}
+		known := map[string][]*object{}
 		for _, o := range r.byKind[kind.GroupKind()] {
 			if !kind.Once || o.namespace() == "" && !kind.Global || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") || !isCompared(o) {
 				continue
 			}
-			other := first[o.key()]
-			if other == nil {
-				first[o.key()] = o
-				continue
-			}
-			if !reflect.DeepEqual(o.content, other.content) {
-				r.find(at{object: o}, fmt.Sprintf("%s is defined differently in %s:%d", o, other.file, other.line()),
-					"keep one of them; if they are for different clusters, lint these separately")
-			}
+			r.compare(o, known[o.key()])
+			known[o.key()] = append(known[o.key()], o)
 		}
+	}
+}
+
+// compare compares an object with other definitions of it.
+func (r *report) compare(o *object, others []*object) {
+	different := slices.DeleteFunc(slices.Clone(others), func(other *object) bool { return reflect.DeepEqual(o.content, other.content) })
+	for _, other := range different {
+		if r.appliedTogether(o.file, other.file) {
+			r.find(at{object: o}, fmt.Sprintf("%s is defined differently in %s:%d", o, other.file, other.line()), "keep one of them")
+			return
+		}
+	}
+	if len(different) > 0 {
+		r.skip(at{object: o}, fmt.Sprintf("%s:%d defines it differently, and nothing here applies both", different[0].file, different[0].line()))
 	}
 }

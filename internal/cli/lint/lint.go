@@ -7,6 +7,7 @@
 //
 //	lint.go         what goes in and what comes out
 //	rules.go        the table of rules
+//	charts.go       the templates of charts, which are left out
 //	read.go         from a file to documents
 //	value.go        from a document to values, within limits
 //	variables.go    the variables that Flux substitutes
@@ -14,6 +15,7 @@
 //	set.go          all objects, and who is found by a reference
 //	assignments.go  the annotations that assign fields to Rollouts
 //	overlay.go      what a kustomization.yaml says about the files next to it
+//	applied.go      which files are applied together
 //	report.go       how a rule reports
 //	github.go       findings as annotations of a pull request
 //
@@ -113,7 +115,7 @@ func (r Result) Count(severity Severity) int {
 func Files(files []File, o Options) Result {
 	s := newSet(o)
 	read := reader{set: s, vars: o.Vars}
-	for _, file := range files {
+	for _, file := range s.withoutTemplates(files) {
 		read.file(file)
 	}
 	s.applyOverlays()

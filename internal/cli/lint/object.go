@@ -55,7 +55,7 @@ func (o *object) groupKind() schema.GroupKind {
 }
 
 // String returns the kind and the name of the object, for messages.
-func (o *object) String() string { return o.kind() + " " + o.key() }
+func (o *object) String() string { return strings.TrimSpace(o.kind() + " " + o.key()) }
 
 func (o *object) key() string { return keyOf(o.namespace(), o.name()) }
 

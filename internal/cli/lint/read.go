@@ -9,6 +9,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -82,12 +83,21 @@ func (r *reader) chunk(name string, c chunk, values *converter) {
 			return
 		}
 		if err != nil {
-			line, reason := place(err, c.before)
-			r.problem(name, line, "the file is not YAML: "+reason, "correct it, or do not lint this file")
+			r.broken(name, c, err)
 			return
 		}
 		r.document(name, c.before, &document, values)
 	}
+}
+
+// broken reports a document that is not YAML, unless something else is to make YAML of it.
+func (r *reader) broken(name string, c chunk, err error) {
+	if bytes.Contains(c.content, []byte("{{")) {
+		r.set.skipped = append(r.set.skipped, NotChecked{File: name, Reason: "it is a template: lint what is made of it"})
+		return
+	}
+	line, reason := place(err, c.before)
+	r.problem(name, line, "the file is not YAML: "+reason, "correct it, or do not lint this file")
 }
 
 var lineOfError = regexp.MustCompile(`line (\d+): `)
@@ -95,7 +105,7 @@ var lineOfError = regexp.MustCompile(`line (\d+): `)
 // place returns the line of a file at which YAML is wrong, and the reason without it. A
 // line of zero is not known.
 func place(err error, before int) (line int, reason string) {
-	text := err.Error()
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	match := lineOfError.FindStringSubmatchIndex(text)
 	if match == nil {
 		return 0, text

@@ -68,6 +68,8 @@ type set struct {
 	// writtenBy has the objects whose annotations name a Rollout, by the Rollout's name.
 	// consumersOf has the Kustomizations and HelmReleases of an OCIRepository, by its name.
 	writtenBy, consumersOf map[string][]*object
+	// applied are sets of files that are applied together; nil until they are asked for.
+	applied []map[string]bool
 	// variables are those in the text of a file, by the file's name.
 	variables map[string]map[string]bool
 	// schedules and openings are what was evaluated: nil is a schedule that cannot be.

@@ -65,11 +65,13 @@ func (l *linting) run(paths []string) error {
 	if err != nil {
 		return err
 	}
-	files, err := l.manifests(paths)
+	files, notRead, err := l.manifests(paths)
 	if err != nil {
 		return err
 	}
-	return l.report(lint.Files(files, options))
+	result := lint.Files(files, options)
+	result.NotChecked = append(notRead, result.NotChecked...)
+	return l.report(result)
 }
 
 func (l *linting) options() (lint.Options, error) {
@@ -97,44 +99,55 @@ func (l *linting) options() (lint.Options, error) {
 }
 
 // manifests reads files, and the manifests below folders.
-func (l *linting) manifests(paths []string) ([]lint.File, error) {
-	var all []lint.File
+func (l *linting) manifests(paths []string) (files []lint.File, notRead []lint.NotChecked, err error) {
 	for _, path := range paths {
 		names := []string{path}
 		if info, err := os.Stat(path); path != "-" && err != nil {
-			return nil, err
+			return nil, nil, err
 		} else if path != "-" && info.IsDir() {
-			if names, err = manifestsBelow(path); err != nil {
-				return nil, err
+			var linked []string
+			if names, linked, err = manifestsBelow(path); err != nil {
+				return nil, nil, err
+			}
+			for _, name := range linked {
+				notRead = append(notRead, lint.NotChecked{File: filepath.ToSlash(filepath.Clean(name)), Reason: "it is a link to a folder, or to nothing"})
 			}
 		}
 		for _, name := range names {
 			content, err := l.ReadFile(name)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
-			all = append(all, lint.File{Name: filepath.ToSlash(filepath.Clean(name)), Content: content})
+			files = append(files, lint.File{Name: filepath.ToSlash(filepath.Clean(name)), Content: content})
 		}
 	}
-	return all, nil
+	return files, notRead, nil
 }
 
 // manifestsBelow returns the YAML and JSON files below a folder, except in folders whose
-// name begins with a dot.
-func manifestsBelow(folder string) ([]string, error) {
-	var names []string
-	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+// name begins with a dot, and the links that it does not follow: those to folders could
+// lead back.
+func manifestsBelow(folder string) (names, linked []string, err error) {
+	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir() && path != folder && strings.HasPrefix(entry.Name(), "."):
 			return filepath.SkipDir
-		case entry.Type().IsRegular() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)):
+		case entry.Type()&fs.ModeSymlink != 0 && !isFile(path):
+			linked = append(linked, path)
+		case !entry.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(path)) && isFile(path):
 			names = append(names, path)
 		}
 		return nil
 	})
-	return names, err
+	return names, linked, err
+}
+
+// isFile reports whether a path, or what it is a link to, is a file with content.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // report shows findings, and ends with 2 if there are any.
@@ -167,10 +180,8 @@ func (l *linting) text(result lint.Result) {
 		if finding.Severity == lint.SeverityError {
 			sign = show.Bad
 		}
-		p.Sentence(sign, "%s", strings.Join(program.NonEmpty(place(finding), finding.Rule, sentence(finding)), "  "))
-		if finding.Remedy != "" {
-			p.Line("    %s %s", p.Sign(show.Do), finding.Remedy)
-		}
+		p.Prose("%s %s", p.Sign(sign), strings.Join(program.NonEmpty(place(finding), finding.Rule, sentence(finding)), "  "))
+		l.remedy(finding.Remedy)
 	}
 	if l.verbose {
 		for _, not := range result.NotChecked {
@@ -178,6 +189,18 @@ func (l *linting) text(result lint.Result) {
 		}
 	}
 	l.count(result)
+}
+
+// remedy says what to do. A line with a command is never broken.
+func (l *linting) remedy(text string) {
+	p := l.Program.Out
+	switch {
+	case text == "":
+	case strings.Contains(text, l.Called):
+		p.Line("    %s %s", p.Sign(show.Do), text)
+	default:
+		p.Prose("    %s %s", p.Sign(show.Do), text)
+	}
 }
 
 // count says how much was read and found, and that not everything could be checked.
