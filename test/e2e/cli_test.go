@@ -74,7 +74,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	for verb, parts := range map[string][]string{
 		"status " + s.Name:   {"Rollout " + s.Namespace + "/shop", "1.1.0  ✔ Succeeded", "└─ OCIRepository/shop  ✔ 1.1.0@sha256:", "└─ Kustomization/shop  ✔"},
 		"events " + s.Name:   {"Rollout/shop", "BakeTimeDeploying", "promoted 1.1.0", "Kustomization/shop"},
-		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop ◀ Kustomization/", "◀ Rollout/", "#2 ◀ ImagePolicy/"},
+		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop\n  ◀ Kustomization/", "◀ Rollout/", "#2\n  ◀ ImagePolicy/"},
 		"get":                {"shop  1.1.0    Succeeded", "up to date"},
 		"get -o name":        {"rollout.kuberik.com/shop\n"},
 		"version":            {"flux-rollout dev\n", "controller: there is no Deployment", "CRDs v1alpha1: 8 kinds, with the fields that this program knows\n"},

@@ -42,17 +42,19 @@ func Tree(w io.Writer, t tree.Tree, s TreeStyle) error {
 	return nil
 }
 
-// Origin writes each path of an origin as one line, and below it why it ends early.
+// Origin writes each path of an origin, a line for each step, and below it why it ends early.
 func Origin(w io.Writer, o tree.Origin, s TreeStyle) error {
 	d := &drawing{TreeStyle: s}
 	for _, path := range o.Paths {
-		var steps []string
-		for _, step := range path.Steps {
-			steps = append(steps, strings.TrimSpace(namespaced(step.Object)+" "+inBrackets(step.Text)))
+		for i, step := range path.Steps {
+			line := strings.TrimSpace(namespaced(step.Object) + " " + inBrackets(step.Text))
+			if i > 0 {
+				line = "  " + d.pick("◀", "<-") + " " + line
+			}
+			d.text.WriteString(d.wrap(Clean(line)) + "\n")
 		}
-		d.text.WriteString(Clean(strings.Join(steps, " "+d.pick("◀", "<-")+" ")) + "\n")
 		if path.End != "" {
-			d.text.WriteString(d.sign(tree.Failed) + " " + Clean(path.End) + "\n")
+			d.text.WriteString(d.wrap(d.sign(tree.Failed)+" "+Clean(path.End)) + "\n")
 		}
 	}
 	if _, err := io.WriteString(w, d.text.String()); err != nil {

@@ -5,6 +5,8 @@ package inspect
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -26,20 +28,41 @@ func NewTrace(p *program.Program) *cobra.Command {
 	var out *program.Output
 	cmd := &cobra.Command{
 		Use: "trace KIND/NAME", Short: "Follow an object back to the release that it comes from",
-		Example: fmt.Sprintf(`  %[1]s trace deployment/shop`, p.Called),
+		Example: fmt.Sprintf(`  %[1]s trace deployment/shop
+  %[1]s trace deployment shop`, p.Called),
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 1 || strings.Count(args[0], "/") != 1 {
+			if _, _, ok := traced(args); !ok {
 				return fmt.Errorf("expected KIND/NAME after %q, got %s; see: %s --help", cmd.CommandPath(), program.Arguments(args), cmd.CommandPath())
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return trace(cmd.Context(), p, out, args[0]) },
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			names := slices.Collect(maps.Keys(shortNames))
+			for _, kind := range kinds.All {
+				names = append(names, strings.ToLower(kind.Kind))
+			}
+			slices.Sort(names)
+			return slices.Compact(names), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			kind, name, _ := traced(args)
+			return trace(cmd.Context(), p, out, kind, name)
+		},
 	}
 	out = program.NewOutput(cmd)
 	return cmd
 }
 
-func trace(ctx context.Context, p *program.Program, out *program.Output, object string) error {
+// traced returns the kind and the name of an object: KIND/NAME, or KIND NAME as in kubectl.
+func traced(args []string) (kind, name string, ok bool) {
+	kind, name, ok = strings.Cut(strings.Join(args, "/"), "/")
+	return kind, name, ok && len(args) <= 2 && kind != "" && name != "" && !strings.Contains(name, "/")
+}
+
+func trace(ctx context.Context, p *program.Program, out *program.Output, word, name string) error {
 	namespace, err := p.Namespace()
 	if err != nil {
 		return err
@@ -48,7 +71,6 @@ func trace(ctx context.Context, p *program.Program, out *program.Output, object 
 	if err != nil {
 		return err
 	}
-	word, name, _ := strings.Cut(object, "/")
 	kind, err := kindNamed(c, word)
 	if err != nil {
 		return err
