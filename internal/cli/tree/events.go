@@ -28,7 +28,7 @@ const EventsKind = "Events"
 // EventList is what happened to the objects of a tree.
 type EventList struct {
 	metav1.TypeMeta `json:",inline"`
-	// Items are the events, the newest first.
+	// Items are the events, the newest last.
 	Items []Event `json:"items"`
 	// Incomplete says which events could not be read, and why.
 	Incomplete []string `json:"incomplete,omitempty"`
@@ -73,7 +73,7 @@ func Events(ctx context.Context, reader client.Reader, t Tree) EventList {
 			all.Incomplete = append(all.Incomplete, failures[i])
 		}
 	}
-	slices.SortStableFunc(all.Items, newestFirst)
+	slices.SortStableFunc(all.Items, newestLast)
 	return all
 }
 
@@ -157,6 +157,6 @@ func happened(e *corev1.Event) time.Time {
 	return e.CreationTimestamp.Time
 }
 
-func newestFirst(a, b Event) int {
-	return cmp.Or(b.Time.Compare(a.Time.Time), strings.Compare(a.Object.String(), b.Object.String()), strings.Compare(a.Reason, b.Reason))
+func newestLast(a, b Event) int {
+	return cmp.Or(a.Time.Compare(b.Time.Time), strings.Compare(a.Object.String(), b.Object.String()), strings.Compare(a.Reason, b.Reason))
 }

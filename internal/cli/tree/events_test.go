@@ -52,9 +52,9 @@ func TestEventsOfATreeAreMergedByTime(t *testing.T) {
 		got = append(got, line{fixture.Noon.Sub(e.Time.Time), e.Object.String(), e.Reason, e.Count})
 	}
 	want := []line{
-		{time.Minute, "Deployment/web", "Scaled", 4},
-		{2 * time.Minute, "Kustomization/shop", "Applied", 2},
 		{3 * time.Minute, "Rollout/shop", "Promoted", 1},
+		{2 * time.Minute, "Kustomization/shop", "Applied", 2},
+		{time.Minute, "Deployment/web", "Scaled", 4},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -78,6 +78,12 @@ func listKind(list client.ObjectList) string {
 
 func (m *inMemory) run(t *testing.T, args ...string) answer {
 	t.Helper()
+	return m.runUntil(t.Context(), t, args...)
+}
+
+// runUntil runs the program until it ends, or the context does.
+func (m *inMemory) runUntil(ctx context.Context, t *testing.T, args ...string) answer {
+	t.Helper()
 	var out, err bytes.Buffer
 	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err})
 	p.Out.Unicode, p.Err.Unicode = true, true
@@ -90,7 +96,7 @@ func (m *inMemory) run(t *testing.T, args ...string) answer {
 	p.Connect = func(context.Context) (program.Cluster, error) {
 		return program.Cluster{Client: m.client, Scheme: m.client.Scheme()}, nil
 	}
-	code := run(t.Context(), p, args)
+	code := run(ctx, p, args)
 	return answer{out.String(), err.String(), code}
 }
 
