@@ -42,6 +42,7 @@ var kinds = map[string][2]string{
 	"SimulationList": {verbs + "simulate", "SimulationList"},
 	"Trace":          {"internal/cli/tree", "Origin"},
 	"Tree":           {"internal/cli/tree", "Tree"},
+	"Version":        {verbs + "check", "Version"},
 }
 
 // answers is the API version of all of them.

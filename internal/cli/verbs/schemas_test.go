@@ -124,6 +124,7 @@ var jsonAnswers = map[string][]struct {
 	"SimulationList": {{"change.txtar", []string{"simulate"}}},
 	"Trace":          {{"change.txtar", []string{"trace", "rollout/shop"}}},
 	"Tree":           {{"change.txtar", []string{"status", "shop"}}, {"change.txtar", []string{"status", "shop", "--all"}}, {"bugreport.txtar", []string{"status", "shop", "--all"}}, {"measured.txtar", []string{"status", "shop"}}, {"quarantine.txtar", []string{"status", "shop"}}},
+	"Version":        {{"doctor.txtar", []string{"version"}}, {"doctor.txtar", []string{"version", "--client"}}},
 }
 
 func TestEachAnswerInJSONMatchesItsPublishedSchema(t *testing.T) {

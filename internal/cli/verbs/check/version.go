@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
@@ -18,9 +19,40 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
+// Version is the answer of the verb version.
+type Version struct {
+	metav1.TypeMeta `json:",inline"`
+	// Client is the version of this program.
+	Client string `json:"client"`
+	// Controllers are the instances of the controller in the cluster.
+	Controllers []ControllerVersion `json:"controllers,omitempty"`
+	// Definitions are the CustomResourceDefinitions in the cluster.
+	Definitions *DefinitionsVersion `json:"definitions,omitempty"`
+	// Incomplete says what could not be read, and why.
+	Incomplete []string `json:"incomplete,omitempty"`
+}
+
+// ControllerVersion is an instance of the controller.
+type ControllerVersion struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+}
+
+// DefinitionsVersion is what is known of the CustomResourceDefinitions.
+type DefinitionsVersion struct {
+	// Kinds is how many of those that this program knows are installed.
+	Kinds int `json:"kinds"`
+	// Different is how many of them have other fields than this program knows.
+	Different int `json:"different"`
+	// Releases are those whose charts have installed them.
+	Releases []string `json:"releases,omitempty"`
+}
+
 // NewVersion returns the verb version.
 func NewVersion(p *program.Program) *cobra.Command {
 	var client bool
+	var out *program.Output
 	cmd := &cobra.Command{
 		Use: "version", Short: "Say which version this is, and which one is in the cluster",
 		Long: `Say which version this program is, which one the controller is and where it runs, and
@@ -29,6 +61,9 @@ whether the CustomResourceDefinitions have the fields that this program knows.
 With --client it opens no connection.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !out.IsText() {
+				return printVersion(cmd.Context(), p, out, client)
+			}
 			p.Out.Line("flux-rollout %s", p.Version)
 			if client {
 				return nil
@@ -36,8 +71,42 @@ With --client it opens no connection.`,
 			return versionOfCluster(cmd.Context(), p)
 		},
 	}
+	out = program.NewOutput(cmd)
 	cmd.Flags().BoolVar(&client, "client", false, "only the version of this program, without a connection")
 	return cmd
+}
+
+func printVersion(ctx context.Context, p *program.Program, out *program.Output, client bool) error {
+	answer := Version{TypeMeta: program.AnswerKind("Version"), Client: p.Version}
+	if !client {
+		open, err := p.Connect(ctx)
+		if err != nil {
+			return err
+		}
+		if err := answer.add(readInstalled(ctx, open)); err != nil {
+			return err
+		}
+	}
+	return out.Print(p, answer)
+}
+
+// add adds what is in a cluster.
+func (v *Version) add(found installed) error {
+	for _, err := range []error{found.instancesErr, found.definitionsErr} {
+		switch {
+		case apierrors.IsForbidden(err):
+			v.Incomplete = append(v.Incomplete, err.Error())
+		case err != nil:
+			return err
+		}
+	}
+	for _, i := range found.instances {
+		v.Controllers = append(v.Controllers, ControllerVersion{i.Namespace, i.Name, i.Version})
+	}
+	if found.definitionsErr == nil {
+		v.Definitions = &DefinitionsVersion{Kinds: len(found.definitions), Different: len(found.differences()), Releases: releasesOf(found)}
+	}
+	return nil
 }
 
 func versionOfCluster(ctx context.Context, p *program.Program) error {
@@ -82,7 +151,11 @@ func sayDefinitions(p *program.Program, found installed) error {
 		p.Out.Line("CRDs: none is installed")
 		return nil
 	}
-	text := fmt.Sprintf("CRDs %s%s: ", v1alpha1.GroupVersion.Version, releasesOf(found))
+	of := ""
+	if releases := releasesOf(found); len(releases) > 0 {
+		of = " of " + strings.Join(releases, ", ")
+	}
+	text := fmt.Sprintf("CRDs %s%s: ", v1alpha1.GroupVersion.Version, of)
 	if different := found.differences(); len(different) > 0 {
 		text += fmt.Sprintf("%s with other fields than this program knows; see: %s doctor", verdict.Count(len(different), "kind"), p.Called)
 	} else {
@@ -94,7 +167,7 @@ func sayDefinitions(p *program.Program, found installed) error {
 
 // releasesOf returns the releases whose charts have installed the definitions. Other ways
 // to install them leave no version behind.
-func releasesOf(found installed) string {
+func releasesOf(found installed) []string {
 	var all []string
 	for i := range found.definitions {
 		if release := found.definitions[i].Labels[installation.VersionLabel]; release != "" {
@@ -102,8 +175,5 @@ func releasesOf(found installed) string {
 		}
 	}
 	slices.Sort(all)
-	if all = slices.Compact(all); len(all) == 0 {
-		return ""
-	}
-	return " of " + strings.Join(all, ", ")
+	return slices.Compact(all)
 }
