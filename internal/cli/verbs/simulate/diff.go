@@ -6,11 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -52,6 +55,10 @@ func NewDiff(p *program.Program) *cobra.Command {
 		Long: `Compare what is decided now with what would be decided if these manifests were
 applied: a schedule, a gate, a Rollout. It compares decisions, and not texts.
 
+It looks at the Rollouts in the namespaces of the manifests. A manifest without a
+namespace is in that of -n or of the context. A cluster-wide schedule or quarantine is
+about all namespaces, or with -n about that one.
+
 Exit code 2 if a decision differs.`,
 		Example: fmt.Sprintf(`  %[1]s diff -f nights.yaml
   %[1]s diff -f nights.yaml -A`, p.Called),
@@ -71,11 +78,7 @@ func (c *comparing) run(ctx context.Context, names []string) error {
 	case c.everywhere && len(names) > 0:
 		return errors.New("names and -A do not go together")
 	}
-	before, after, err := c.bothSides(ctx)
-	if err != nil {
-		return err
-	}
-	answer, err := c.compare(ctx, before, after, names)
+	answer, err := c.compareAll(ctx, names)
 	if err != nil {
 		return err
 	}
@@ -102,27 +105,83 @@ func (c Comparison) differs() bool {
 	return false
 }
 
-// bothSides returns what is there, and what would be there.
-func (c *comparing) bothSides(ctx context.Context) (before, after *snapshot.Snapshot, err error) {
+// compareAll compares the Rollouts of each namespace that the manifests are about.
+func (c *comparing) compareAll(ctx context.Context, names []string) (Comparison, error) {
+	answer := Comparison{TypeMeta: program.AnswerKind("Comparison"), Rollouts: []ComparedRollout{}}
 	namespace, err := c.Namespace()
 	if err != nil {
-		return nil, nil, err
+		return answer, err
 	}
 	scheme, _, err := program.NewScheme(imagev1.GroupVersion.Version)
 	if err != nil {
-		return nil, nil, err
-	}
-	laid, err := c.DecodeFiles(scheme, namespace)
-	if err != nil {
-		return nil, nil, err
+		return answer, err
 	}
 	open, err := c.Connect(ctx)
 	if err != nil {
-		return nil, nil, err
+		return answer, err
 	}
-	if c.everywhere {
-		namespace = ""
+	laid, err := c.DecodeFiles(scheme, namespace)
+	if err != nil {
+		return answer, err
 	}
+	namespaces := c.namespaces(laid)
+	for _, namespace := range namespaces {
+		before, after, err := c.bothSides(ctx, open, namespace, laid)
+		if err != nil {
+			return answer, err
+		}
+		compared, err := c.compare(ctx, before, after, namespace, names)
+		if err != nil {
+			return answer, err
+		}
+		answer.Rollouts = append(answer.Rollouts, compared...)
+	}
+	return answer, c.nothing(ctx, open, answer, namespaces, names)
+}
+
+// namespaces returns the namespaces that manifests are about; the empty one is all of them.
+func (c *comparing) namespaces(laid []client.Object) []string {
+	var all []string
+	for _, object := range laid {
+		if namespace, is := object.(*corev1.Namespace); is {
+			all = append(all, namespace.Name)
+		} else {
+			all = append(all, object.GetNamespace())
+		}
+	}
+	slices.Sort(all)
+	all = slices.Compact(all)
+	given := ptr.Deref(c.Kubeconfig.Namespace, "")
+	switch everything := slices.Contains(all, ""); {
+	case c.everywhere || everything && given == "":
+		return []string{""}
+	case everything:
+		all[0] = given
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// nothing returns an error if Rollouts that were named do not exist, and if nothing was
+// compared at all.
+func (c *comparing) nothing(ctx context.Context, open program.Cluster, answer Comparison, namespaces, names []string) error {
+	for _, name := range names {
+		if !slices.ContainsFunc(answer.Rollouts, func(r ComparedRollout) bool { return r.Name == name }) {
+			return c.NoSuchRollout(ctx, open.Client, namespaces[0], name)
+		}
+	}
+	switch where := strings.Join(namespaces, ", "); {
+	case len(answer.Rollouts) > 0:
+		return nil
+	case where == "":
+		return errors.New("nothing was compared: there is no Rollout")
+	default:
+		return fmt.Errorf("nothing was compared: there is no Rollout in namespace %s", where)
+	}
+}
+
+// bothSides returns what is there, and what would be there.
+func (c *comparing) bothSides(ctx context.Context, open program.Cluster, namespace string, laid []client.Object) (before, after *snapshot.Snapshot, err error) {
 	if before, err = c.Take(ctx, open, namespace, laid...); err != nil {
 		return nil, nil, err
 	}
@@ -152,33 +211,29 @@ func merged(ctx context.Context, before *snapshot.Snapshot, laid []client.Object
 	return laid, nil
 }
 
-// compare decides about each Rollout of either side.
-func (c *comparing) compare(ctx context.Context, before, after *snapshot.Snapshot, names []string) (Comparison, error) {
-	answer := Comparison{TypeMeta: program.AnswerKind("Comparison"), Rollouts: []ComparedRollout{}}
+// compare decides about each Rollout of a namespace on either side.
+func (c *comparing) compare(ctx context.Context, before, after *snapshot.Snapshot, namespace string, names []string) ([]ComparedRollout, error) {
 	all := &v1alpha1.RolloutList{}
-	if err := after.List(ctx, all); err != nil {
-		return answer, fmt.Errorf("list Rollouts: %w", err)
+	if err := after.List(ctx, all, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list Rollouts: %w", err)
 	}
-	wanted := map[string]bool{}
-	for _, name := range names {
-		wanted[name] = true
-	}
+	var compared []ComparedRollout
 	for i := range all.Items {
 		key := client.ObjectKeyFromObject(&all.Items[i])
-		if len(wanted) > 0 && !wanted[key.Name] {
+		if len(names) > 0 && !slices.Contains(names, key.Name) {
 			continue
 		}
 		was, err := c.decided(ctx, before, key)
 		if err != nil {
-			return answer, err
+			return nil, err
 		}
 		is, err := c.decided(ctx, after, key)
 		if err != nil {
-			return answer, err
+			return nil, err
 		}
-		answer.Rollouts = append(answer.Rollouts, ComparedRollout{key.Namespace, key.Name, was, is, was != is})
+		compared = append(compared, ComparedRollout{key.Namespace, key.Name, was, is, was != is})
 	}
-	return answer, nil
+	return compared, nil
 }
 
 // decided returns what is decided about a Rollout, in words.
