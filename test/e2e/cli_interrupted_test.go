@@ -91,7 +91,7 @@ func TestCommandLineGoesOnAfterTheAPIServerWasAway(t *testing.T) {
 	if len(said) != 3 || !strings.Contains(said[0], lost) || !strings.HasSuffix(said[1], found) || said[2] != "" {
 		t.Errorf("the wait said of the connection %q, want that it was lost, and found again", said)
 	}
-	watch.AwaitText(s.Namespace + "/shop  1.1.0 (#2)  Succeeded")
+	watch.AwaitText("shop  1.1.0    Succeeded")
 	watch.AwaitText(found)
 	watch.Interrupt()
 	if ended := watch.End(); ended.Code != 130 {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -194,8 +195,9 @@ func TestWatchGoesOnAfterTheAPIServerWasAway(t *testing.T) {
 		s.CloseClientConnections()
 	}()
 	got := s.run(ctx, t, "watch", "--plain")
+	got.Out = regexp.MustCompile(`\b\d+[dy]\d*d?`).ReplaceAllString(got.Out, "long")
 	want := answer{
-		Out: fixture.Namespace + "/shop  1.5.0 (#42)  InProgress  -\n",
+		Out: "NAME  VERSION  STATE       SINCE  NEXT  WAITS FOR\nshop  1.5.0    InProgress  long   -     up to date\n",
 		Err: "! Rollouts cannot be read for now, and the API server is asked again: forbidden\nok Rollouts can be read again\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -45,7 +45,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 	p.Kubeconfig.AddFlags(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: look, Title: "Look:"}, &cobra.Group{ID: change, Title: "Change:"}, &cobra.Group{ID: about, Title: "About this program:"})
 	for group, verbs := range map[string][]*cobra.Command{
-		look:   {inspect.NewGet(p), inspect.NewExplain(p), inspect.NewHistory(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewWait(p), inspect.NewStatus(p), inspect.NewPipeline(p), inspect.NewWatch(p), inspect.NewTrace(p), inspect.NewEvents(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p)},
+		look:   {inspect.NewGet(p), inspect.NewExplain(p), inspect.NewHistory(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewWait(p), inspect.NewStatus(p), inspect.NewPipeline(p), inspect.NewTrace(p), inspect.NewEvents(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p)},
 		change: {create.NewCreate(p), act.NewPromote(p), act.NewPin(p), act.NewUnpin(p), act.NewRollback(p), act.NewRetry(p), act.NewUnblock(p), act.NewAdopt(p), act.NewWithdraw(p), act.NewApprove(p), act.NewSuspend(p), act.NewResume(p), act.NewFreeze(p), act.NewUnfreeze(p), act.NewQuarantine(p), act.NewLift(p), act.NewReconcile(p), keys.NewKeys(p)},
 		about:  {bugreport.NewBugReport(p), check.NewVersion(p), newCompletion(p)},
 	} {

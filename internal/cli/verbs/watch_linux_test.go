@@ -31,10 +31,16 @@ func rolloutsOnTerminal(t *testing.T, rollouts ...*v1alpha1.Rollout) string {
 }
 
 // bakingSince returns a Rollout whose bake of half an hour has been running for ten minutes
-// at noon.
-func bakingSince(name, because string) *v1alpha1.Rollout {
-	return fixture.MakeRollout(name).BakeTime(30 * time.Minute).
-		History(fixture.MakeEntry("1.5.0").ID(42).Baking(noon.Add(-10 * time.Minute)).Because(because)).Obj()
+// at noon. Its next release waits for something.
+func bakingSince(name, waits string) *v1alpha1.Rollout {
+	r := fixture.MakeRollout(name).BakeTime(30 * time.Minute).
+		History(fixture.MakeEntry("1.5.0").ID(42).Baking(noon.Add(-10 * time.Minute)).Because(waits)).Obj()
+	return waitsFor(r, waits)
+}
+
+func waitsFor(r *v1alpha1.Rollout, message string) *v1alpha1.Rollout {
+	r.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: "1.6.0"}, Holds: []v1alpha1.CandidateHold{{Message: message}}}}
+	return r
 }
 
 func ended(name string) *v1alpha1.Rollout {
@@ -46,9 +52,11 @@ func modified(r *v1alpha1.Rollout) rolloutChange { return rolloutChange{watch.Mo
 // wideReason has wide and combining characters: 17 columns of them.
 const wideReason = "春の値上げ, re\u0301sume\u0301"
 
+const header = "NAMESPACE  NAME  VERSION  STATE      SINCE  NEXT  WAITS FOR\n"
+
 // last is what a Rollout shows that was deployed long ago.
 func last(name string) string {
-	return fmt.Sprintf("shop-prod/%s  1.5.0 (#42)  Succeeded  -", name)
+	return fmt.Sprintf("shop-prod  %-4s  1.5.0    Succeeded  264d   -     up to date", name)
 }
 
 func TestWatchDrawsAgainInPlace(t *testing.T) {
@@ -56,32 +64,23 @@ func TestWatchDrawsAgainInPlace(t *testing.T) {
 	objects := rolloutsOnTerminal(t, bakingSince("shop", wideReason), bakingSince("web", strings.Repeat("long ", 40)))
 	for columns, want := range map[int][3]string{
 		40: {
-			"shop-prod/shop  1.5.0 (#42)  ██░░░░  33…\n" +
-				"shop-prod/web   1.5.0 (#42)  ██░░░░  33…",
-			"shop-prod/shop  1.5.0 (#42)  Succeeded …\n" +
-				"shop-prod/web   1.5.0 (#42)  ██░░░░  33…",
-			"shop-prod/shop  1.5.0 (#42)  Succeeded …",
-		},
-		60: { // 9 columns are left, where 4 wide characters need 8
-			"shop-prod/shop  1.5.0 (#42)  ████░░░░░░░░░░  33%  春の値上…\n" +
-				"shop-prod/web   1.5.0 (#42)  ████░░░░░░░░░░  33%  long long…",
-			"shop-prod/shop  1.5.0 (#42)  Succeeded            -\n" +
-				"shop-prod/web   1.5.0 (#42)  ████░░░░░░░░░░  33%  long long…",
-			last("shop"),
+			"NAMESPACE  NAME  VERSION  STATE        …\n" +
+				"shop-prod  shop  1.5.0    ██░░░░  33%  …\n" +
+				"shop-prod  web   1.5.0    ██░░░░  33%  …",
+			"NAMESPACE  NAME  VERSION  STATE        …\n" +
+				"shop-prod  shop  1.5.0    Succeeded    …\n" +
+				"shop-prod  web   1.5.0    ██░░░░  33%  …",
+			"NAMESPACE  NAME  VERSION  STATE      SI…\n" +
+				"shop-prod  shop  1.5.0    Succeeded  26…",
 		},
 		80: {
-			"shop-prod/shop  1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  春の値上げ, re\u0301sume\u0301\n" +
-				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 3) + "long…",
-			"shop-prod/shop  1.5.0 (#42)  Succeeded                      -\n" +
-				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 3) + "long…",
-			last("shop"),
-		},
-		200: {
-			"shop-prod/shop  1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  春の値上げ, re\u0301sume\u0301\n" +
-				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 18) + "lo … " + strings.Repeat("long ", 8) + "long",
-			"shop-prod/shop  1.5.0 (#42)  Succeeded                      -\n" +
-				"shop-prod/web   1.5.0 (#42)  ████████░░░░░░░░░░░░░░░░  33%  " + strings.Repeat("long ", 18) + "lo … " + strings.Repeat("long ", 8) + "long",
-			last("shop"),
+			"NAMESPACE  NAME  VERSION  STATE          SINCE  NEXT   WAITS FOR\n" +
+				"shop-prod  shop  1.5.0    ██░░░░░░  33%  264d   1.6.0  春の値上げ, re\u0301sume\u0301\n" +
+				"shop-prod  web   1.5.0    ██░░░░░░  33%  264d   1.6.0  " + strings.Repeat("long ", 3) + "… g long",
+			"NAMESPACE  NAME  VERSION  STATE          SINCE  NEXT   WAITS FOR\n" +
+				"shop-prod  shop  1.5.0    Succeeded      264d   -      up to date\n" +
+				"shop-prod  web   1.5.0    ██░░░░░░  33%  264d   1.6.0  " + strings.Repeat("long ", 3) + "… g long",
+			header + last("shop"),
 		},
 	} {
 		t.Run(fmt.Sprintf("at %d columns", columns), func(t *testing.T) {
@@ -100,20 +99,32 @@ func TestWatchDrawsAgainInPlace(t *testing.T) {
 	}
 }
 
+// What does not match is not there, and goes when it does not match any more.
+func TestWatchHasTheFiltersOfGet(t *testing.T) {
+	t.Parallel()
+	web := bakingSince("web", "")
+	web.Labels = map[string]string{"tier": "web"}
+	objects := rolloutsOnTerminal(t, bakingSince("shop", ""), ended("cart"), web)
+	for flags, want := range map[string]int{"-l tier=web": 1, "--moving": 2, "--failed": 0, "": 3} {
+		x := onTerminal(t, 80, objects, nil, append([]string{"get", "-w", "-A"}, strings.Fields(flags)...)...)
+		x.await(func(text string) bool {
+			return strings.Count(text, "shop-prod") == want && strings.Contains(text, "\n") == (want > 0)
+		}, fmt.Sprint(flags, want))
+	}
+}
+
 // A terminal wraps what is on it again when its window gets narrower.
 func TestWatchDrawsAgainAfterTheWindowGotNarrower(t *testing.T) {
 	t.Parallel()
-	r := ended("shop")
-	r.Status.History[0].BakeStatusMessage = new("applied for the bake time, 春の値上げ")
-	x := onTerminal(t, 80, rolloutsOnTerminal(t, r, ended("web")), nil, "watch", "-A")
-	wide := "shop-prod/shop  1.5.0 (#42)  Succeeded  applied for the bake time, 春の値上げ\n" +
-		"shop-prod/web   1.5.0 (#42)  Succeeded  -"
+	x := onTerminal(t, 80, rolloutsOnTerminal(t, waitsFor(ended("shop"), "closed on 春の値上げ"), ended("web")), nil, "watch", "-A", "--no-headers")
+	wide := "shop-prod  shop  1.5.0  Succeeded  264d  1.6.0  closed on 春の値上げ\n" +
+		"shop-prod  web   1.5.0  Succeeded  264d  -      up to date"
 	x.awaitText(wide)
-	for _, columns := range []int{80, 50} {
+	for range 2 {
 		x.resize(26)
-		x.awaitText("shop-prod/shop  1.5.0 (#4…\nshop-prod/web   1.5.0 (#4…")
-		x.resize(columns)
-		x.awaitText(map[int]string{80: wide, 50: "shop-prod/shop  1.5.0 (#42)  Succeeded  applied f…\nshop-prod/web   1.5.0 (#42)  Succeeded  -"}[columns])
+		x.awaitText("shop-prod  shop  1.5.0  S…\nshop-prod  web   1.5.0  S…")
+		x.resize(80)
+		x.awaitText(wide)
 	}
 	x.press("\x03")
 	if code := x.awaitExit(); code != program.Interrupted {
@@ -125,21 +136,21 @@ func TestWatchDrawsAgainAfterTheWindowGotNarrower(t *testing.T) {
 func TestWatchOfMoreThanTheWindowHasShowsHowManyMore(t *testing.T) {
 	t.Parallel()
 	var all []*v1alpha1.Rollout
-	var want strings.Builder
+	want := header
 	for i := range 30 {
 		name := fmt.Sprintf("r%02d", i)
 		all = append(all, ended(name))
-		if i < emulatedRows-2 {
-			want.WriteString(last(name) + "\n")
+		if i < emulatedRows-3 {
+			want += last(name) + "\n"
 		}
 	}
 	x := onTerminal(t, 80, rolloutsOnTerminal(t, all...), nil, "watch", "-A")
-	x.awaitText(want.String() + "and 20 more")
+	x.awaitText(want + "and 21 more")
 	x.change(rolloutChange{watch.Deleted, ended("r29")})
-	x.awaitText(want.String() + "and 19 more")
+	x.awaitText(want + "and 20 more")
 	x.change(modified(bakingSince("r00", "")))
 	x.await(func(text string) bool {
-		return strings.HasPrefix(text, "shop-prod/r00  1.5.0 (#42)  ████████░░░░") && strings.HasSuffix(text, "\nand 19 more") &&
+		return strings.Contains(text, "\nshop-prod  r00   1.5.0    ██░░░░░░") && strings.HasSuffix(text, "\nand 20 more") &&
 			strings.Count(text, "\n") == emulatedRows-2
 	}, "r00 bakes, and nothing is there twice")
 }
@@ -147,7 +158,7 @@ func TestWatchOfMoreThanTheWindowHasShowsHowManyMore(t *testing.T) {
 func TestWatchEndsWithAnInterrupt(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, 80, rolloutsOnTerminal(t, ended("shop")), nil, "watch", "-A")
-	x.awaitText(last("shop"))
+	x.awaitText(header + last("shop"))
 	x.press("\x03")
 	if code := x.awaitExit(); code != program.Interrupted {
 		t.Errorf("exit code %d, want %d", code, program.Interrupted)
@@ -172,9 +183,9 @@ func TestWatchDrawsNothingAgainOnADumbTerminal(t *testing.T) {
 			environment = []string{"TERM=dumb"}
 		}
 		x := onTerminal(t, 200, rolloutsOnTerminal(t, bakingSince("shop", wideReason)), environment, args...)
-		x.awaitText("shop-prod/shop  1.5.0 (#42)  InProgress  " + wideReason)
+		x.awaitPart("shop-prod  shop  1.5.0    Baking 33%  264d   1.6.0  " + wideReason)
 		x.change(modified(ended("shop")))
-		x.awaitText("shop-prod/shop  1.5.0 (#42)  InProgress  " + wideReason + "\n" + last("shop"))
+		x.awaitPart(wideReason + "\nshop-prod  shop  1.5.0    Succeeded   264d   -      up to date")
 		if written := x.written(); strings.Contains(written, "\x1b") {
 			t.Errorf("%q writes escape codes: %q", args, written)
 		}

@@ -64,13 +64,13 @@ func (s *series) follow(version string) (seen func()) {
 	wait := user.Start("wait", s.baked.Name, "--for=version="+version, "--timeout=1h")
 	watch := user.Start("watch", s.baked.Name)
 	wait.AwaitText(version)
-	watch.AwaitText(s.baked.Namespace + "/shop  ")
+	watch.AwaitText("shop  ")
 	return func() {
 		s.t.Helper()
 		if ended := wait.End(); ended.Code != 0 || !strings.Contains(ended.Stderr, "Rollouts can be read again") {
 			s.t.Errorf("the wait for %s ended with %+v", version, ended)
 		}
-		watch.AwaitText(s.baked.Namespace + "/shop  " + version + " (#5)  Succeeded")
+		watch.AwaitText("shop  " + version + "    Succeeded")
 		watch.Kill()
 		watch.End()
 	}

@@ -5,6 +5,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -29,21 +31,27 @@ type getting struct {
 	selector                       string
 	held, failed, moving, suspends bool
 	ready                          string
-	noHeader, watch                bool
+	noHeader, watch, plain         bool
 }
 
 // NewGet returns the verb get.
 func NewGet(p *program.Program) *cobra.Command {
 	g := &getting{Program: p}
 	cmd := &cobra.Command{
-		Use: "get [NAME...]", Short: "List Rollouts: what runs, and what the next release waits for",
+		Use: "get [NAME...]", Aliases: []string{"list", "watch"}, Short: "List Rollouts: what runs, and what the next release waits for",
+		Long: `List Rollouts: what runs, and what the next release waits for. In JSON and YAML, one name
+is one object, and anything else is a list.
+
+With -w, or as the verb watch, go on and show changes until you press Ctrl-C. On a
+terminal the lines are drawn again in place; elsewhere, and with --plain, each change is a
+new line.`,
 		Example: fmt.Sprintf(`  # What is held, anywhere?
   %[1]s get -A --held
   # For a script
-  %[1]s get shop -o jsonpath='{.items[0].status.history[0].version.tag}'`, p.Called),
+  %[1]s get shop -o jsonpath='{.status.history[0].version.tag}'`, p.Called),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if g.watch {
-				return (&watching{Program: p, everywhere: g.everywhere, moving: g.moving}).run(cmd.Context(), args)
+			if g.watch || cmd.CalledAs() == "watch" {
+				return g.follow(cmd.Context(), args)
 			}
 			return g.run(cmd.Context(), args)
 		},
@@ -58,13 +66,20 @@ func NewGet(p *program.Program) *cobra.Command {
 	flags.BoolVar(&g.moving, "moving", false, "only those that deploy or bake")
 	flags.BoolVar(&g.suspends, "suspended", false, "only those that are suspended")
 	flags.StringVar(&g.ready, "status-selector", "", "only those with this status of the condition Ready, as in flux: ready=false")
-	flags.BoolVarP(&g.watch, "watch", "w", false, "go on and show changes, as the verb watch does")
-	flags.BoolVar(&g.noHeader, "no-header", false, "leave out the names of the columns")
+	flags.BoolVarP(&g.watch, "watch", "w", false, "go on and show changes")
+	flags.BoolVar(&g.plain, "plain", false, "with -w, a line for each change, also on a terminal")
+	flags.BoolVar(&g.noHeader, "no-headers", false, "leave out the names of the columns")
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "no-header" { // as in flux
+			name = "no-headers"
+		}
+		return pflag.NormalizedName(name)
+	})
 	return cmd
 }
 
 func (g *getting) run(ctx context.Context, names []string) error {
-	options, err := g.options(names)
+	where, err := g.where(names)
 	if err != nil {
 		return err
 	}
@@ -73,9 +88,9 @@ func (g *getting) run(ctx context.Context, names []string) error {
 		return err
 	}
 	if !g.out.IsText() || g.out.Is("name") {
-		return g.printAll(ctx, c, options, names)
+		return g.printAll(ctx, c, where, names)
 	}
-	found, err := g.pages(ctx, c, options, names, g.table(names))
+	found, err := g.pages(ctx, c, where, names, g.table())
 	switch {
 	case err != nil:
 		return err
@@ -85,40 +100,38 @@ func (g *getting) run(ctx context.Context, names []string) error {
 	return g.missing(ctx, c, found, names)
 }
 
-func (g *getting) options(names []string) ([]client.ListOption, error) {
+// where returns which Rollouts are read.
+func (g *getting) where(names []string) (client.ListOptions, error) {
+	none := client.ListOptions{}
 	if g.everywhere && len(names) > 0 {
-		return nil, fmt.Errorf("names and -A do not go together; write: %s get %s -n NAMESPACE", g.Called, strings.Join(names, " "))
+		return none, fmt.Errorf("names and -A do not go together; write: %s get %s -n NAMESPACE", g.Called, strings.Join(names, " "))
 	}
 	if g.ready != "" && !slices.Contains([]string{"ready=true", "ready=false", "ready=unknown"}, strings.ToLower(g.ready)) {
-		return nil, fmt.Errorf("--status-selector is ready=true, ready=false or ready=unknown, not %q", g.ready)
-	}
-	options := []client.ListOption{client.Limit(program.PageSize)}
-	if !g.everywhere {
-		namespace, err := g.Namespace()
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, client.InNamespace(namespace))
+		return none, fmt.Errorf("--status-selector is ready=true, ready=false or ready=unknown, not %q", g.ready)
 	}
 	selector, err := labels.Parse(g.selector)
 	if err != nil {
-		return nil, fmt.Errorf("--selector: %w", err)
+		return none, fmt.Errorf("--selector: %w", err)
 	}
-	return append(options, client.MatchingLabelsSelector{Selector: selector}), nil
+	if g.everywhere {
+		return client.ListOptions{LabelSelector: selector}, nil
+	}
+	namespace, err := g.Namespace()
+	return client.ListOptions{Namespace: namespace, LabelSelector: selector}, err
 }
 
 // pages calls a function with what matches of each page, and returns how many match.
-func (g *getting) pages(ctx context.Context, c program.Cluster, options []client.ListOption, names []string, with func([]v1alpha1.Rollout)) (int, error) {
-	found, next := 0, ""
-	for {
+func (g *getting) pages(ctx context.Context, c program.Cluster, where client.ListOptions, names []string, with func([]v1alpha1.Rollout)) (int, error) {
+	found := 0
+	for where.Limit = program.PageSize; ; {
 		page := &v1alpha1.RolloutList{}
-		if err := c.Client.List(ctx, page, append(options[:len(options):len(options)], client.Continue(next))...); err != nil {
+		if err := c.Client.List(ctx, page, &where); err != nil {
 			return found, fmt.Errorf("list Rollouts: %w", err)
 		}
 		matching := slices.DeleteFunc(page.Items, func(r v1alpha1.Rollout) bool { return !g.matches(&r, names) })
 		found += len(matching)
 		with(matching)
-		if next = page.Continue; next == "" {
+		if where.Continue = page.Continue; page.Continue == "" {
 			return found, nil
 		}
 	}
@@ -164,9 +177,9 @@ func (g *getting) missing(ctx context.Context, c program.Cluster, found int, nam
 }
 
 // printAll prints all that match as one list.
-func (g *getting) printAll(ctx context.Context, c program.Cluster, options []client.ListOption, names []string) error {
+func (g *getting) printAll(ctx context.Context, c program.Cluster, where client.ListOptions, names []string) error {
 	list := v1alpha1.RolloutList{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RolloutList"}, Items: []v1alpha1.Rollout{}}
-	found, err := g.pages(ctx, c, options, names, func(page []v1alpha1.Rollout) {
+	found, err := g.pages(ctx, c, where, names, func(page []v1alpha1.Rollout) {
 		for _, rollout := range page {
 			rollout.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Rollout"))
 			list.Items = append(list.Items, rollout)
@@ -181,14 +194,20 @@ func (g *getting) printAll(ctx context.Context, c program.Cluster, options []cli
 		}
 		return g.missing(ctx, c, found, names)
 	}
-	if err := g.out.Print(g.Program, list); err != nil {
-		return err
+	missing := g.missing(ctx, c, found, names)
+	switch {
+	case found == 0 && missing != nil:
+		return missing
+	case found == 1 && len(names) == 1:
+		err = g.out.Print(g.Program, list.Items[0])
+	default:
+		err = g.out.Print(g.Program, list)
 	}
-	return g.missing(ctx, c, found, names)
+	return cmp.Or(err, missing)
 }
 
-// table returns a function that prints pages, the first one with the header.
-func (g *getting) table([]string) func([]v1alpha1.Rollout) {
+// header returns the names of the columns.
+func (g *getting) header() []string {
 	header := []string{"NAME", "VERSION", "STATE", "SINCE", "NEXT", "WAITS FOR"}
 	if g.out.Is("wide") {
 		header = append(header[:5:5], "BY", "MESSAGE", "WAITS FOR")
@@ -196,10 +215,15 @@ func (g *getting) table([]string) func([]v1alpha1.Rollout) {
 	if g.everywhere {
 		header = append([]string{"NAMESPACE"}, header...)
 	}
+	return header
+}
+
+// table returns a function that prints pages, the first one with the header.
+func (g *getting) table() func([]v1alpha1.Rollout) {
 	return func(page []v1alpha1.Rollout) {
 		table := show.Table{}
 		if len(page) > 0 && !g.noHeader {
-			table.Header, g.noHeader = header, true
+			table.Header, g.noHeader = g.header(), true
 		}
 		for i := range page {
 			table.Rows = append(table.Rows, g.row(&page[i]))

@@ -15,19 +15,21 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
 // screen is what is shown of the Rollouts that are followed.
 type screen struct {
-	*watching
+	*getting
 	names []string
 	// lines are the Rollouts that are shown, by namespace and name.
 	lines map[string]*v1alpha1.Rollout
-	// last is what was written of each, where nothing is drawn again.
-	last map[string]string
+	// listed is true once all that were there at first are in lines.
+	listed bool
+	// last is what was written of each, where nothing is drawn again, and widths are those
+	// of the columns.
+	last   map[string]string
+	widths []int
 	// drawn are the lines on the terminal, and columns how many it had then.
 	drawn   []string
 	columns int
@@ -37,8 +39,8 @@ type screen struct {
 	notice string
 }
 
-func newScreen(w *watching, names []string) *screen {
-	return &screen{watching: w, names: names, lines: map[string]*v1alpha1.Rollout{}, last: map[string]string{}}
+func newScreen(g *getting, names []string) *screen {
+	return &screen{getting: g, names: names, lines: map[string]*v1alpha1.Rollout{}, last: map[string]string{}, widths: make([]int, len(g.header())-1)}
 }
 
 // note keeps what is said about reading Rollouts, to be drawn below them. If it were
@@ -93,34 +95,77 @@ func (s *screen) follow(ctx context.Context, changes <-chan changed) {
 
 func (s *screen) redraws() bool { return s.Out.Redraws && !s.plain }
 
-func moves(r *v1alpha1.Rollout) bool { return r.Current() != nil && r.Current().State().Running() }
-
-// take notes a change, and writes it unless the lines are drawn again.
+// take notes a change, and writes it unless the lines are drawn again. What is there at
+// first is written in order.
 func (s *screen) take(c changed) {
+	if c.rollout == nil {
+		s.listed = true
+		if !s.redraws() {
+			s.writeAll()
+		}
+		return
+	}
 	key := c.rollout.Namespace + "/" + c.rollout.Name
 	_, was := s.lines[key]
-	shown := !c.gone && (!s.moving || moves(c.rollout))
-	switch {
-	case len(s.names) > 0 && !slices.Contains(s.names, c.rollout.Name):
-		return
-	case shown:
+	shown := !c.gone && s.matches(c.rollout, s.names)
+	if shown {
 		s.lines[key] = c.rollout
-	default:
+	} else {
 		delete(s.lines, key)
 	}
-	if (was || shown) && !s.redraws() {
-		s.writeLine(c.rollout)
+	if s.listed && (was || shown) && !s.redraws() {
+		s.writeLine(key, c)
 	}
 }
 
-// writeLine writes what has changed in words. How much of a bake is over changes all the
-// time, and is left out.
-func (s *screen) writeLine(r *v1alpha1.Rollout) {
-	text := strings.Join(program.NonEmpty(cells(r)...), "  ")
-	if key := r.Namespace + "/" + r.Name; s.last[key] != text {
-		s.last[key] = text
-		s.Out.Line("%s", text)
+// writeAll writes the header, and a line for each Rollout.
+func (s *screen) writeAll() {
+	var rows [][]string
+	if !s.noHeader {
+		rows = append(rows, s.header())
 	}
+	for _, key := range slices.Sorted(maps.Keys(s.lines)) {
+		row := s.row(s.lines[key])
+		s.last[key] = s.lasting(row)
+		rows = append(rows, row)
+	}
+	s.write(rows...)
+}
+
+func (s *screen) writeLine(key string, c changed) {
+	row := s.row(c.rollout)
+	if c.gone {
+		row[s.stateColumn()] = "Gone"
+	}
+	if text := s.lasting(row); s.last[key] != text {
+		s.last[key] = text
+		s.write(row)
+	}
+}
+
+func (s *screen) stateColumn() int { return slices.Index(s.header(), "STATE") }
+
+// lasting returns a row without what changes all the time: how much of a bake is over, and
+// since when a state is.
+func (s *screen) lasting(row []string) string {
+	at := s.stateColumn()
+	state, _, _ := strings.Cut(row[at], " ")
+	return strings.Join(slices.Concat(row[:at], []string{state}, row[at+2:]), "\t")
+}
+
+// write writes rows in the columns of those before.
+func (s *screen) write(rows ...[]string) {
+	for _, row := range rows {
+		for i, width := range s.widths {
+			s.widths[i] = max(width, runewidth.StringWidth(row[i]))
+		}
+	}
+	for _, row := range rows {
+		for i, width := range s.widths {
+			row[i] = runewidth.FillRight(row[i], width)
+		}
+	}
+	show.Table{Rows: rows}.Write(s.Out)
 }
 
 // draw writes all lines over those that are on the terminal, unless they are the same.
@@ -153,19 +198,22 @@ func (s *screen) back(columns int) string {
 	return fmt.Sprintf("\x1b[%dA\x1b[J", rows)
 }
 
-// table returns a line for each Rollout, each of them at most so many columns wide.
+// table returns the header and a line for each Rollout, each of them at most so many
+// columns wide.
 func (s *screen) table(columns int) []string {
+	if len(s.lines) == 0 {
+		return s.lined(show.Table{Rows: [][]string{{"no Rollouts to show so far"}}}, columns)
+	}
 	style := s.Out.Style
 	style.Width = columns
 	table := show.Table{}
-	for _, key := range slices.Sorted(maps.Keys(s.lines)) {
-		r := s.lines[key]
-		row := cells(r)
-		row[2] = cmp.Or(bar(r, s.Now(), style), row[2])
-		table.Rows = append(table.Rows, row)
+	if !s.noHeader {
+		table.Header = s.header()
 	}
-	if len(table.Rows) == 0 {
-		table.Rows = [][]string{{"no Rollouts to show so far"}}
+	for _, key := range slices.Sorted(maps.Keys(s.lines)) {
+		row, at := s.row(s.lines[key]), s.stateColumn()
+		row[at] = cmp.Or(bar(s.lines[key], s.Now(), style), row[at])
+		table.Rows = append(table.Rows, row)
 	}
 	return s.lined(table, columns)
 }
@@ -180,26 +228,12 @@ func fitRows(lines []string, rows int) []string {
 	return append(lines[:shown:shown], fmt.Sprintf("and %d more", len(lines)-shown))
 }
 
-// cells returns what is said of a Rollout: its name, its release, the state, and why.
-func cells(r *v1alpha1.Rollout) []string {
-	name := r.Namespace + "/" + r.Name
-	current := r.Current()
-	if current == nil {
-		return []string{name, "-", "nothing is promoted", waitsOr(r)}
-	}
-	why := cmp.Or(promotion.StateMessage(r), "-")
-	if !current.State().Running() && len(r.Status.ReleaseCandidates) > 0 {
-		why = nextOf(r) + ": " + waitsOr(r)
-	}
-	return []string{name, current.Version.Tag + idOf(current), string(current.State()), why}
-}
-
 // barWidth returns how wide a bar is on a terminal with so many columns.
 func barWidth(columns int) int {
 	if columns == 0 {
 		return 24
 	}
-	return min(max((columns-32)/2, 6), 24)
+	return min(max((columns-56)/3, 6), 24)
 }
 
 // bar returns how much of a bake is over; empty if none runs.
