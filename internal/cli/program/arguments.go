@@ -4,9 +4,29 @@ package program
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// kindNames is how kubectl and -o name write the kind Rollout.
+var kindNames = []string{"rollout", "rollouts", "rollout.kuberik.com", "rollouts.kuberik.com"}
+
+// PlainNames returns the names of Rollouts without their kind: users write rollout/shop, or
+// "rollout shop". A Rollout that is called rollout is rollout/rollout.
+func PlainNames(args []string) []string {
+	if len(args) > 1 && slices.Contains(kindNames, args[0]) {
+		args = args[1:]
+	}
+	all := slices.Clone(args)
+	for i, arg := range args {
+		if kind, name, ok := strings.Cut(arg, "/"); ok && slices.Contains(kindNames, kind) {
+			all[i] = name
+		}
+	}
+	return all
+}
 
 // OneName accepts the name of one Rollout, and so many arguments after it.
 func OneName(more int, names string) cobra.PositionalArgs {

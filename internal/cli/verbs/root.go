@@ -19,6 +19,10 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
 )
 
+func init() {
+	cobra.EnableCommandSorting = false // verbs are listed by how much they are used
+}
+
 // NewRoot returns the command tree.
 func NewRoot(p *program.Program) *cobra.Command {
 	root := &cobra.Command{
@@ -34,7 +38,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: p.Called},
 		SilenceErrors: true, SilenceUsage: true,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
-		Args:              cobra.NoArgs,
+		Args:              unknownVerb,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetOut(p.Out.Out)
@@ -44,17 +48,30 @@ otherwise; 4 time ran out; 130 interrupted.`,
 	})
 	p.Kubeconfig.AddFlags(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: look, Title: "Look:"}, &cobra.Group{ID: change, Title: "Change:"}, &cobra.Group{ID: about, Title: "About this program:"})
-	for group, verbs := range map[string][]*cobra.Command{
-		look:   {inspect.NewGet(p), inspect.NewExplain(p), inspect.NewHistory(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewWait(p), inspect.NewStatus(p), inspect.NewPipeline(p), inspect.NewTrace(p), inspect.NewEvents(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p)},
-		change: {create.NewCreate(p), act.NewPromote(p), act.NewPin(p), act.NewUnpin(p), act.NewRollback(p), act.NewRetry(p), act.NewUnblock(p), act.NewAdopt(p), act.NewWithdraw(p), act.NewApprove(p), act.NewSuspend(p), act.NewResume(p), act.NewFreeze(p), act.NewUnfreeze(p), act.NewQuarantine(p), act.NewLift(p), act.NewReconcile(p), keys.NewKeys(p)},
-		about:  {bugreport.NewBugReport(p), check.NewVersion(p), newCompletion(p)},
+	for _, group := range []struct {
+		id    string
+		verbs []*cobra.Command
+	}{ // the most used first
+		{look, []*cobra.Command{
+			inspect.NewGet(p), inspect.NewExplain(p), inspect.NewStatus(p), inspect.NewHistory(p), inspect.NewWait(p), inspect.NewEvents(p), inspect.NewTrace(p),
+			inspect.NewPipeline(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p),
+		}},
+		{change, []*cobra.Command{
+			create.NewCreate(p), act.NewPromote(p), act.NewRollback(p), act.NewApprove(p), act.NewPin(p), act.NewUnpin(p), act.NewRetry(p), act.NewUnblock(p), act.NewWithdraw(p),
+			act.NewSuspend(p), act.NewResume(p), act.NewFreeze(p), act.NewUnfreeze(p), act.NewQuarantine(p), act.NewLift(p), act.NewReconcile(p), act.NewAdopt(p), keys.NewKeys(p),
+		}},
+		{about, []*cobra.Command{bugreport.NewBugReport(p), check.NewVersion(p), newOptions(), newCompletion(p)}},
 	} {
-		for _, verb := range verbs {
-			verb.GroupID = group
+		for _, verb := range group.verbs {
+			verb.GroupID = group.id
+			verb.Aliases = append(verb.Aliases, aliases[verb.Name()]...)
+			acceptKinds(verb)
 			root.AddCommand(verb)
 		}
 	}
 	root.SetHelpCommandGroupID(about)
+	root.SetHelpFunc(withoutConnection(root.HelpFunc()))
+	complete(root, completionsOf(p))
 	return root
 }
 

@@ -41,7 +41,7 @@ ClusterRolloutSchedules. Schedules and gates that "freeze" has not made stay.`,
 	u := &unfreezing{changing: newUnsigned(p, cmd)}
 	cmd.Flags().BoolVar(&u.all, "all", false, "end all freezes of the namespace")
 	cmd.Flags().BoolVarP(&u.everywhere, "all-namespaces", "A", false, "end all freezes of the whole cluster, and none of a namespace")
-	cmd.Args = cobra.ArbitraryArgs
+	cmd.Args, cmd.ValidArgsFunction = cobra.ArbitraryArgs, p.CompleteFreezes
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return u.run(cmd.Context(), args) }
 	return cmd
 }
