@@ -14,32 +14,39 @@ import (
 // many HelmReleases that no Rollout writes, often one as a patch of another.
 func isCompared(o *object) bool { return o.groupKind() != helmReleaseKind || len(o.assignments()) > 0 }
 
-// checkDuplicates finds objects that are defined twice, differently. An object without a
-// namespace may be a part of several environments, and is not compared. Definitions that
-// nothing applies together are for different clusters, as far as one can see.
-func (r *report) checkDuplicates() {
+// definition is an object that is defined differently elsewhere.
+type definition struct{ object, other *object }
+
+// definitions returns the objects that are defined several times, differently, and separates
+// those that nothing applies together. An object without a namespace may be a part of
+// several environments, and is not compared.
+func (s *set) definitions() (together, apart []definition) {
 	for _, kind := range kinds.All {
 		known := map[string][]*object{}
-		for _, o := range r.byKind[kind.GroupKind()] {
+		for _, o := range s.byKind[kind.GroupKind()] {
 			if !kind.Once || o.namespace() == "" && !kind.Global || o.isUnknown("metadata", "name") || o.isUnknown("metadata", "namespace") || !isCompared(o) {
 				continue
 			}
-			r.compare(o, known[o.key()])
+			different := slices.DeleteFunc(slices.Clone(known[o.key()]), func(other *object) bool { return reflect.DeepEqual(o.content, other.content) })
 			known[o.key()] = append(known[o.key()], o)
+			switch at := slices.IndexFunc(different, func(other *object) bool { return s.appliedTogether(o.file, other.file) }); {
+			case at >= 0:
+				together = append(together, definition{o, different[at]})
+			case len(different) > 0:
+				apart = append(apart, definition{o, different[0]})
+			}
 		}
 	}
+	return together, apart
 }
 
-// compare compares an object with other definitions of it.
-func (r *report) compare(o *object, others []*object) {
-	different := slices.DeleteFunc(slices.Clone(others), func(other *object) bool { return reflect.DeepEqual(o.content, other.content) })
-	for _, other := range different {
-		if r.appliedTogether(o.file, other.file) {
-			r.find(at{object: o}, fmt.Sprintf("%s is defined differently in %s:%d", o, other.file, other.line()), "keep one of them")
-			return
-		}
+// checkDuplicates finds objects that are defined twice, differently. Definitions that
+// nothing applies together are for different clusters, as far as one can see.
+func (r *report) checkDuplicates() {
+	for _, d := range r.together {
+		r.find(at{object: d.object}, fmt.Sprintf("%s is defined differently in %s:%d", d.object, d.other.file, d.other.line()), "keep one of them")
 	}
-	if len(different) > 0 {
-		r.skip(at{object: o}, fmt.Sprintf("%s:%d defines it differently, and nothing here applies both", different[0].file, different[0].line()))
+	for _, d := range r.apart {
+		r.skip(at{object: d.object}, fmt.Sprintf("%s:%d defines it differently, and nothing here applies both", d.other.file, d.other.line()))
 	}
 }

@@ -57,11 +57,14 @@ spec: {ref: {tag: none-yet}}
 
 // A repository is linted as a whole, and what is right has no finding.
 func TestRepositoriesAsTheyAreUsual(t *testing.T) {
+	running := "config/samples/running/"
 	for name, tt := range map[string]struct {
 		files []lint.File
 		// typo is what is put into a file, and what for.
 		typo [2]string
 		in   string
+		// wrong are the findings about what is wrong on purpose.
+		wrong map[string]string
 	}{
 		"clusters, bases and overlays": {
 			files: layout(t, "monorepo.txtar"), in: "apps/base/podinfo/repository.yaml", typo: [2]string{"rollout.kuberik.com/rollout: podinfo", "rollout.kuberik.com/rollout: podinfoo"},
@@ -72,10 +75,11 @@ func TestRepositoriesAsTheyAreUsual(t *testing.T) {
 		"a repository for each team": {
 			files: layout(t, "tenants.txtar"), in: "dev-team/base/podinfo.yaml", typo: [2]string{"tag.from: podinfo", "tag.from: podinfoo"},
 		},
-		"charts": {files: below(t, "charts")},
+		"charts":  {files: below(t, "charts")},
+		"samples": {files: below(t, "config/samples"), wrong: map[string]string{running + "shop-payments.yaml R203": "it is a step of a migration"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			compare(t, lint.Files(tt.files, lint.Options{Now: noon}), nil)
+			compare(t, lint.Files(tt.files, lint.Options{Now: noon}), tt.wrong)
 			files := slices.Clone(tt.files)
 			at := slices.IndexFunc(files, func(f lint.File) bool { return f.Name == tt.in })
 			if at < 0 {
@@ -116,6 +120,8 @@ spec: {path: ./apps, sourceRef: {kind: GitRepository, name: flux-system}}
 		"below one path of Flux":              {[]lint.File{file("apps/a/x.yaml", one), file("apps/b/x.yaml", two), file("clusters/c.yaml", flux)}, found},
 		"one of them below a path of Flux":    {[]lint.File{file("apps/a/x.yaml", one), file("b/x.yaml", two), file("clusters/c.yaml", flux)}, notChecked},
 		"below a path that names one of them": {[]lint.File{file("apps/kustomization.yaml", overlay("a/x.yaml")), file("apps/a/x.yaml", one), file("apps/b/x.yaml", two), file("clusters/c.yaml", flux)}, notChecked},
+		"by two paths, from one folder on":    {[]lint.File{file("apps/x.yaml", one), file("infra/x.yaml", two), file("clusters/c.yaml", flux+"---"+change(t, change(t, flux, "name: shop", "name: infra"), "./apps", "./infra"))}, found},
+		"by two paths, from two folders on":   {[]lint.File{file("apps/x.yaml", one), file("infra/x.yaml", two), file("clusters/c/c.yaml", flux), file("clusters/d/d.yaml", change(t, change(t, flux, "name: shop", "name: infra"), "./apps", "./infra"))}, notChecked},
 		"below that path in different trees":  {[]lint.File{file("x/apps/a/x.yaml", one), file("y/apps/b/x.yaml", two), file("clusters/c.yaml", flux)}, notChecked},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -124,6 +130,33 @@ spec: {path: ./apps, sourceRef: {kind: GitRepository, name: flux-system}}
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// What is for another cluster says nothing about an object. As long as nothing is defined
+// for several clusters, all files are for one.
+func TestRelationsEndWithTheCluster(t *testing.T) {
+	file := func(name, content string) lint.File { return lint.File{Name: name, Content: []byte(content)} }
+	never := `
+apiVersion: kuberik.com/v1alpha1
+kind: RolloutSchedule
+metadata: {name: never, namespace: shop}
+spec: {rolloutSelector: {}, action: Deny, rules: [{daysOfWeek: [Monday, Tuesday, Wednesday, Thursday, Friday, Saturday, Sunday]}]}
+`
+	closed := func(files ...lint.File) (in []string) {
+		for _, f := range lint.Files(files, lint.Options{Now: noon}).Findings {
+			if f.Rule == "R403" {
+				in = append(in, f.File)
+			}
+		}
+		return in
+	}
+	if got := closed(file("shop/x.yaml", policy+"---"+rollout), file("schedules/x.yaml", never)); !slices.Equal(got, []string{"shop/x.yaml"}) {
+		t.Errorf("in one cluster: %q", got)
+	}
+	shorter := change(t, rollout, "15m", "10m")
+	if got := closed(file("a/x.yaml", policy+"---"+rollout), file("b/x.yaml", policy+"---"+shorter+"---"+never)); !slices.Equal(got, []string{"b/x.yaml"}) {
+		t.Errorf("in two clusters: %q", got)
 	}
 }
 

@@ -15,7 +15,7 @@
 //	set.go          all objects, and who is found by a reference
 //	assignments.go  the annotations that assign fields to Rollouts
 //	overlay.go      what a kustomization.yaml says about the files next to it
-//	applied.go      which files are applied together
+//	applied.go      which files are applied together, and which are for other clusters
 //	report.go       how a rule reports
 //	github.go       findings as annotations of a pull request
 //

@@ -93,7 +93,7 @@ func checkOverdue(r *report) {
 			continue
 		}
 		overdue, where := spec.Rollback.OverdueAfter.Duration, at{o, child(rollbackPath, "overdueAfter")}
-		for _, k := range r.targets(o).kustomizations {
+		for _, k := range r.nearTargets(o).kustomizations {
 			if wait, ok := k.longestWait(); k.waits() && ok && overdue <= wait {
 				r.find(where, fmt.Sprintf("a rollback is overdue after %s, and %s may wait %s for the health of the release that failed", overdue, k, wait),
 					"set spec.rollback.overdueAfter to more than that and the time in which the older release becomes healthy, or shorten spec.timeout of the Kustomization")

@@ -155,11 +155,12 @@ func (s *set) selectsRollout(o, rollout *object) certainty {
 	return answer
 }
 
-// schedulesOf are the schedules that certainly apply to a Rollout and can be evaluated.
+// schedulesOf are the schedules that certainly apply to a Rollout and can be evaluated,
+// without those of other clusters.
 func (s *set) schedulesOf(rollout *object) []*object {
 	var all []*object
 	s.eachSchedule(func(o *object) {
-		if s.selectsRollout(o, rollout) == yes && s.parsed(o) != nil {
+		if s.selectsRollout(o, rollout) == yes && s.parsed(o) != nil && !s.separate(o, rollout) {
 			all = append(all, o)
 		}
 	})

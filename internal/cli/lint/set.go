@@ -70,6 +70,9 @@ type set struct {
 	writtenBy, consumersOf map[string][]*object
 	// applied are sets of files that are applied together; nil until they are asked for.
 	applied []map[string]bool
+	// together are objects that something applies twice, differently; apart are those that
+	// are defined for different clusters.
+	together, apart []definition
 	// variables are those in the text of a file, by the file's name.
 	variables map[string]map[string]bool
 	// schedules and openings are what was evaluated: nil is a schedule that cannot be.
@@ -123,6 +126,7 @@ func (s *set) index() {
 		o.problems = schemaProblems(o)
 	}
 	s.indexTargets()
+	s.together, s.apart = s.definitions()
 }
 
 func knownOrEmpty(namespace string) string {

@@ -19,7 +19,7 @@ func checkShared(r *report) {
 		if !o.has(path...) {
 			continue
 		}
-		targets := r.targets(o)
+		targets := r.nearTargets(o)
 		for _, target := range slices.Concat(targets.kustomizations, targets.helmReleases) {
 			if by := r.deployedBy(target); len(by) > 1 {
 				r.find(at{o, path}, fmt.Sprintf("%s is deployed by the Rollouts %s: when it becomes unhealthy, nobody knows whose release is the cause, "+
@@ -37,7 +37,7 @@ func (s *set) deployedBy(target *object) []string {
 	all := rolloutsOf(target)
 	if _, name, ok := target.source(); ok {
 		for _, repository := range s.byName[repositoryKind][name] {
-			if target.consumesFrom(repository.namespace()) {
+			if target.consumesFrom(repository.namespace()) && !s.separate(target, repository) {
 				all = append(all, rolloutsOf(repository)...)
 			}
 		}

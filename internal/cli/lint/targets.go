@@ -51,6 +51,16 @@ func (s *set) targets(rollout *object) targetsOf {
 	return t
 }
 
+// nearTargets returns the targets of a Rollout without those of other clusters. To say that
+// there is none, one needs all of them.
+func (s *set) nearTargets(rollout *object) targetsOf {
+	t := s.targets(rollout)
+	for _, all := range []*[]*object{&t.repositories, &t.kustomizations, &t.helmReleases} {
+		*all = slices.DeleteFunc(*all, func(o *object) bool { return s.separate(o, rollout) })
+	}
+	return t
+}
+
 // indexTargets finds who writes what, and who consumes it.
 func (s *set) indexTargets() {
 	for _, kind := range writtenKinds {
@@ -116,7 +126,7 @@ func (o *object) waitsFor(rollout *object) bool {
 // checkCycle finds Rollouts that are applied by one of their own targets.
 func checkCycle(r *report) {
 	for _, o := range r.byKind[rolloutKind] {
-		for _, k := range r.targets(o).kustomizations {
+		for _, k := range r.nearTargets(o).kustomizations {
 			if k.waitsFor(o) && r.applies(k, o) {
 				r.find(at{object: o}, fmt.Sprintf("%s applies this Rollout and waits for it, while the Rollout waits for what it applies", k),
 					"apply the Rollout from another Kustomization, or set spec.wait to false")
@@ -141,7 +151,7 @@ func checkDeployTimeout(r *report) {
 		if o.has("spec", "deployTimeout") {
 			continue
 		}
-		targets := r.targets(o)
+		targets := r.nearTargets(o)
 		for _, target := range slices.Concat(targets.kustomizations, targets.helmReleases) {
 			if target.waits() {
 				r.find(at{o, []string{"spec"}}, fmt.Sprintf("spec.deployTimeout is not set, and %s waits: a release that never becomes healthy would never fail", target),
