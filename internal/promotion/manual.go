@@ -13,8 +13,10 @@ import (
 // chosenManually promotes the release that a user requests, unless it is already the
 // current one: any tag that is pinned, or a known release that is forced.
 func chosenManually(in Input, k known) (choice, bool) {
-	wanted := in.Policy.Chosen(in.Rollout)
-	if k.problem != nil || wanted == "" || isFollowed(in.Rollout, in.Policy, in.Targets, wanted) {
+	wanted, history := in.Policy.Chosen(in.Rollout), in.Rollout.Status.History
+	// An outdated history may have been restored with the choice: it counts anew once a user confirms it.
+	confirmed := in.Targets.Outdate(history) && in.Rollout.AsksToAdopt()
+	if k.problem != nil || wanted == "" || in.Policy.IsCurrent(history, wanted) && !confirmed {
 		return choice{}, false
 	}
 	release := releases.Known(k.ledger, wanted)

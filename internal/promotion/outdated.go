@@ -34,14 +34,6 @@ func adopted(in Input, k known) (choice, bool) {
 	return choice{problem: historyOutdated(in.Rollout, in.Targets)}, true
 }
 
-// isFollowed reports whether the version that a user has chosen is the current one. If the
-// history is outdated, the choice may have been restored together with it, and so is no new
-// one until the user confirms it.
-func isFollowed(rollout *v1alpha1.Rollout, policy releases.Policy, targets content.Targets, wanted string) bool {
-	confirmed := targets.Outdate(rollout.Status.History) && rollout.AsksToAdopt()
-	return policy.IsCurrent(rollout.Status.History, wanted) && !confirmed
-}
-
 // adoptable returns the version that all targets carry; empty if they carry different ones,
 // or one that cannot be a tag.
 func adoptable(targets content.Targets) string {

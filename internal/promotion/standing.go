@@ -44,14 +44,6 @@ type Standing struct {
 	Entry *v1alpha1.DeploymentHistoryEntry
 }
 
-// Holds returns what holds the tag; nil if it is no candidate, or nothing holds it.
-func (s Standing) Holds() []verdict.Hold {
-	if s.Verdict == nil {
-		return nil
-	}
-	return s.Verdict.Holds
-}
-
 // StandingOf returns what can be said of any tag, given the decision on the input.
 func StandingOf(in Input, d Decision, tag string) Standing {
 	s, history := Standing{Verdict: verdictOf(d.Candidates, tag)}, in.Rollout.Status.History

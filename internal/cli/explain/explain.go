@@ -91,7 +91,11 @@ func try(in promotion.Input, r request.Request, tag string) Remedy {
 	if d.Action.Promotes() && d.Release.Tag == tag {
 		return Remedy{Request: r, Promotes: true}
 	}
-	return Remedy{Request: r, Left: promotion.StandingOf(in, d, tag).Holds()}
+	remedy := Remedy{Request: r}
+	if left := promotion.StandingOf(in, d, tag).Verdict; left != nil {
+		remedy.Left = left.Holds
+	}
+	return remedy
 }
 
 // helps reports whether a hold ends or becomes weaker, and no other one comes.

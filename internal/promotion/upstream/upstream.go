@@ -170,22 +170,12 @@ func (e Environment) holds(r Rollout, release v1alpha1.VersionInfo) *verdict.Hol
 func (a Asked) Blocking(reason string, release v1alpha1.VersionInfo) []string {
 	var names []string
 	for _, e := range a.Environments {
-		if e.blocks(a.Rollout, reason, release) {
+		hold, left := e.holds(a.Rollout, release), e.isLeftToUsers(a.Rollout) && reason == environmentsv1.AwaitingPromotionReason
+		if (left || hold != nil && hold.Reason == reason) && !e.isBypassed(a.Rollout, release.Tag) {
 			names = append(names, environmentsv1.EnvironmentKind+" "+e.Name)
 		}
 	}
 	return names
-}
-
-func (e Environment) blocks(r Rollout, reason string, release v1alpha1.VersionInfo) bool {
-	if e.isBypassed(r, release.Tag) {
-		return false
-	}
-	if reason == environmentsv1.AwaitingPromotionReason {
-		return e.isLeftToUsers(r)
-	}
-	hold := e.holds(r, release)
-	return hold != nil && hold.Reason == reason
 }
 
 // Summaries shows the Environments like gates that allow the proven candidates. For one of the
