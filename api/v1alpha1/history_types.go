@@ -45,6 +45,9 @@ const (
 	TriggeredBySystem TriggerKind = "System"
 )
 
+// UnknownUser is the name of a user of whom not even the field manager is known.
+const UnknownUser = "unknown"
+
 // TriggeredBy identifies who caused a promotion.
 type TriggeredBy struct {
 	// kind is User or System.

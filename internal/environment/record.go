@@ -345,7 +345,7 @@ func leftAt(rollout *v1alpha1.Rollout, id int64) time.Time {
 
 // by returns who has chosen a release, as the end of a message.
 func by(entry *v1alpha1.DeploymentHistoryEntry) string {
-	if entry.TriggeredBy == nil || entry.TriggeredBy.Kind != v1alpha1.TriggeredByUser {
+	if who := entry.TriggeredBy; who == nil || who.Kind != v1alpha1.TriggeredByUser || who.Name == v1alpha1.UnknownUser {
 		return ""
 	}
 	return ", by " + truncate.Text(entry.TriggeredBy.Name, longestText)

@@ -30,7 +30,11 @@ func TestPromotionIsRecorded(t *testing.T) {
 	const bySystem, byPerson = "the newest eligible release of ImagePolicy shop", "pinned manually in spec.wantedVersion"
 	recorded := func(tag, message string) *fixture.EntryBuilder {
 		grounds := map[string]v1alpha1.Grounds{bySystem: v1alpha1.GroundsNewest, byPerson: v1alpha1.GroundsPinned}[message]
-		return entry(tag).At(noon).Grounds(grounds).Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
+		recorded := entry(tag).At(noon).Grounds(grounds).Message(message).By(v1alpha1.TriggeredBySystem, promotion.SystemName)
+		if message == byPerson {
+			recorded.By(v1alpha1.TriggeredByUser, v1alpha1.UnknownUser)
+		}
+		return recorded
 	}
 	before := entry("1.0.0").Succeeded()
 	for name, test := range map[string]struct {

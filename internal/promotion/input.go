@@ -23,6 +23,8 @@ type Input struct {
 	// ForeignAnnotations are those of deploy-user and deploy-message that a different user
 	// than the one who chose the version has written. They belong to an earlier choice.
 	ForeignAnnotations map[string]bool
+	// ChosenBy is the field manager that chose the version; empty if that is not known.
+	ChosenBy string
 	// Policy is what the ImagePolicy offers.
 	Policy releases.Policy
 	// Metadata is what the registry reports about releases, as far as it is known.

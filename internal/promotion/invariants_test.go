@@ -292,7 +292,7 @@ func (w *world) checkRequests(in promotion.Input, d promotion.Decision) {
 	// A user who supersedes a promotion before the controller has looked at it again may
 	// have given the same name.
 	superseding := in.Rollout.Current().State().Running()
-	if d.Action.Promotes() && by.Kind == v1alpha1.TriggeredByUser && !w.memory.said && !superseding && w.memory.deaths < 2 {
+	if d.Action.Promotes() && by.Kind == v1alpha1.TriggeredByUser && by.Name != v1alpha1.UnknownUser && !w.memory.said && !superseding && w.memory.deaths < 2 {
 		w.fail("%s is said to be the doing of %s, who spoke of the promotion before", d.Release.Tag, by.Name)
 	}
 	if d.Action.Promotes() {

@@ -329,6 +329,7 @@ func TestRequests(t *testing.T) {
 func TestMessageAndAuthorOfAManualPromotion(t *testing.T) {
 	ann := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann"}
 	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
+	unknown := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: v1alpha1.UnknownUser}
 	for name, test := range map[string]struct {
 		rollout *fixture.RolloutBuilder
 		message string
@@ -337,11 +338,11 @@ func TestMessageAndAuthorOfAManualPromotion(t *testing.T) {
 		"the message and the user that were given": {
 			upgrade().Pin("1.1.0").Annotate(message, " fixes the shop \n").Annotate(user, "ann"), "fixes the shop", ann,
 		},
-		"what it rests on, if nothing was said": {upgrade().Pin("1.1.0"), "pinned manually in spec.wantedVersion", system},
+		"what it rests on, if nothing was said": {upgrade().Pin("1.1.0"), "pinned manually in spec.wantedVersion", unknown},
 		"that it was forced": {
 			upgrade().Annotate(force, "1.1.0").Annotate(user, "ann"), "requested with rollout.kuberik.com/force-deploy", ann,
 		},
-		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "pinned manually in spec.wantedVersion", system},
+		"blank means nothing": {upgrade().Pin("1.1.0").Annotate(message, " ").Annotate(user, "\t"), "pinned manually in spec.wantedVersion", unknown},
 		"an automatic one takes neither": {
 			upgrade().Annotate(message, "hello").Annotate(user, "ann"), "the newest eligible release of ImagePolicy shop; not requested by ann", system,
 		},

@@ -19,16 +19,9 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// othersWords returns which of the annotations deploy-user and deploy-message were not
-// written by the author of the choice that is about to be recorded. The caches do not
-// keep the owners of fields, so it reads the Rollout past them.
-func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout, tag string) (map[string]bool, error) {
-	noted := slices.DeleteFunc([]string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}, func(key string) bool {
-		return rollout.Annotations[key] == ""
-	})
-	if len(noted) == 0 {
-		return nil, nil
-	}
+// withOwners returns the Rollout with the owners of its choices. The caches do not keep
+// them, so it reads the Rollout past them.
+func (r *Reconciler) withOwners(ctx context.Context, rollout *v1alpha1.Rollout) (*v1alpha1.Rollout, error) {
 	stored := &v1alpha1.Rollout{}
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(rollout), stored, writersOfChoices); err != nil {
 		return nil, fmt.Errorf("read who chose the version: %w", err)
@@ -36,11 +29,19 @@ func (r *Reconciler) othersWords(ctx context.Context, rollout *v1alpha1.Rollout,
 	if stored.UID != rollout.UID || stored.ResourceVersion != rollout.ResourceVersion {
 		return nil, errStale
 	}
+	return stored, nil
+}
+
+// othersWords returns which of the annotations deploy-user and deploy-message were not
+// written by the author of the choice that is about to be recorded.
+func othersWords(rollout *v1alpha1.Rollout, tag string) map[string]bool {
 	others := map[string]bool{}
-	for _, key := range noted {
-		others[key] = !spokeOf(stored, key, tag)
+	for _, key := range []string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation} {
+		if rollout.Annotations[key] != "" {
+			others[key] = !spokeOf(rollout, key, tag)
+		}
 	}
-	return others, nil
+	return others
 }
 
 // writersOfChoices keeps who has written a choice, and the annotations next to it.
@@ -57,13 +58,19 @@ func annotationPath(key string) fieldpath.Path {
 // spokeOf reports whether an owner of the annotation also owns the choice of a release. A
 // choice that nobody owns, for example after a restore, may be anyone's.
 func spokeOf(rollout *v1alpha1.Rollout, annotation, tag string) bool {
+	choosers := choosersOf(rollout, tag)
+	speakers := writersOf(rollout, annotationPath(annotation))
+	return len(choosers) == 0 || len(speakers) == 0 ||
+		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
+}
+
+// choosersOf returns the owners of the choice of a release.
+func choosersOf(rollout *v1alpha1.Rollout, tag string) []string {
 	var choosers []string
 	for _, choice := range choicesOf(rollout, tag) {
 		choosers = append(choosers, writersOf(rollout, choice)...)
 	}
-	speakers := writersOf(rollout, annotationPath(annotation))
-	return len(choosers) == 0 || len(speakers) == 0 ||
-		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
+	return choosers
 }
 
 // choicesOf returns the fields by which a user has chosen a release, or lets it go past
@@ -102,17 +109,18 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && fields.Has(field)
 }
 
-// attribute decides again if others wrote the annotations next to a choice. What others
-// wrote before is no reason for letting a release past an Environment now.
+// attribute notes who chose a release, and decides again if others wrote the annotations
+// next to the choice. What others wrote before is no reason for letting a release past an
+// Environment now.
 func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
 	past := len(s.Upstreams.Environments) > 0 && s.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag
 	if !d.Manual && !past {
 		return d, nil
 	}
-	others, err := r.othersWords(ctx, s.Rollout, d.Release.Tag)
-	if err != nil || len(others) == 0 {
+	stored, err := r.withOwners(ctx, s.Rollout)
+	if err != nil {
 		return d, err
 	}
-	s.ForeignAnnotations = others
+	s.ForeignAnnotations, s.ChosenBy = othersWords(stored, d.Release.Tag), strings.Join(slices.Compact(choosersOf(stored, d.Release.Tag)), ", ")
 	return promotion.Decide(s.Input), nil
 }

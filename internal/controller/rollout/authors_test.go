@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -32,14 +31,14 @@ const (
 // author.
 func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 	t.Parallel()
-	system := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: promotion.SystemName}
+	onCall := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "on-call"}
 	admin := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin"}
 	for name, tt := range map[string]struct {
 		says, chooses string
 		by            v1alpha1.TriggeredBy
 		message       string
 	}{
-		"somebody else pins":       {"dashboard", "on-call", system, "pinned manually in spec.wantedVersion"},
+		"somebody else pins":       {"dashboard", "on-call", onCall, "pinned manually in spec.wantedVersion"},
 		"the same one pins":        {"dashboard", "dashboard", admin, "Cleared version pin"},
 		"two verbs of kubectl are": {"kubectl-annotate", "kubectl-patch", admin, "Cleared version pin"},
 	} {
@@ -57,6 +56,14 @@ func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 			s.Expect(s.asked()).To(BeEmpty(), "a promotion ends what was said, whoever said it")
 		})
 	}
+}
+
+func TestPinWithoutANameIsByItsFieldManager(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.1.0")...)
+	s.deploy("shop")
+	s.patchAs("on-call", pinFirst)
+	s.deploy("shop")
+	s.Expect(*s.rollout("shop").Current().TriggeredBy).To(Equal(v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "on-call"}))
 }
 
 // A cache that lags behind is not an error: the next pass reads again.
