@@ -52,7 +52,7 @@ var unseen = map[string][]string{
 	"another message takes its place":                                 {"the object cannot be decoded", "too many objects"},
 	"the reconciler waits a moment because of it": {
 		"it is too early to try again", "a HealthCheck of a target was created or corrected, whose event is on its way",
-		"an Environment was created a moment ago, and its status is on its way",
+		"the Rollout or its Environment was created a moment ago, and what it needs is on its way",
 	},
 	"a user who asks about a tag gets it; no object has it": {
 		"… is deployed: …",

@@ -108,8 +108,8 @@ type Snapshot struct {
 	Found []targets.Target
 	// TargetChecks are the HealthChecks that the Rollout owns, and those that it lacks.
 	TargetChecks TargetChecks
-	// Unsettled is true if an Environment was created a moment ago, and its status may
-	// follow at once.
+	// Unsettled is true if the Rollout or an Environment was created a moment ago, and its
+	// ImagePolicy or its status may follow at once.
 	Unsettled bool
 	// Err joins the reads that failed and may succeed later. Each is a Problem in the
 	// Input as well.
@@ -148,6 +148,8 @@ func (g Gatherer) gatherPolicy(ctx context.Context, s *Snapshot) imagepolicy.Off
 	offer, err := policies.Read(ctx, key)
 	s.failed(err)
 	s.Policy = offer.Policy
+	missing := offer.Problem != nil && offer.Problem.Reason == v1alpha1.ImagePolicyNotFoundReason
+	s.Unsettled = missing && s.Rollout.Status.ObservedGeneration <= 0 && isNew(s.Rollout, s.Now)
 	if g.Images != nil {
 		s.Policy = g.Images.Policy(client.ObjectKeyFromObject(s.Rollout), offer)
 	}

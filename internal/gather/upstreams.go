@@ -123,12 +123,12 @@ func (g Gatherer) gatherUpstreams(ctx context.Context, s *Snapshot) error {
 	return errors.Join(errs...)
 }
 
-// SettlesWithin is how long an Environment without a status may be about to get one.
+// SettlesWithin is how long something new may lack what was created together with it.
 const SettlesWithin = 10 * time.Second
 
-// isNew reports whether an Environment was created so recently that its status may follow.
-func isNew(e *environmentsv1.Environment, now time.Time) bool {
-	age := now.Sub(e.CreationTimestamp.Time)
+// isNew reports whether an object was created so recently that what it needs may follow.
+func isNew(o client.Object, now time.Time) bool {
+	age := now.Sub(o.GetCreationTimestamp().Time)
 	return age.Abs() < SettlesWithin // the API server has a clock of its own
 }
 

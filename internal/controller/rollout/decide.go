@@ -81,7 +81,7 @@ func (p postponed) Error() string { return p.because }
 var errTargetChecks = postponed{because: "a HealthCheck of a target was created or corrected, whose event is on its way"}
 
 // errUnsettled means that it is not known yet what holds releases.
-var errUnsettled = postponed{"an Environment was created a moment ago, and its status is on its way", gather.SettlesWithin}
+var errUnsettled = postponed{"the Rollout or its Environment was created a moment ago, and what it needs is on its way", gather.SettlesWithin}
 
 // errUnconfirmed means that the last fetch of the report of an upstream is too old. The end
 // of the next one wakes the Rollout.

@@ -5,12 +5,15 @@ package rollout
 import (
 	"strings"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -107,4 +110,16 @@ func TestConditionIsNewsByWhatItIsAboutAndNotByItsWords(t *testing.T) {
 			NewWithT(t).Expect(found).To(HaveLen(tt.reported))
 		})
 	}
+}
+
+// Whoever applies a Rollout and its ImagePolicy together is not warned of a policy that is
+// already there when the warning is read.
+func TestImagePolicyOfANewRolloutIsWaitedForInSilence(t *testing.T) {
+	s := open(t, fixture.MakeRollout("shop").Obj())
+	s.Pass(time.Since(fixture.Noon)) // the API server says when an object was created
+	s.Expect(s.reconcile("shop")).To(Equal(ctrl.Result{RequeueAfter: gather.SettlesWithin}))
+	s.Expect(s.Events.Take()).To(BeEmpty())
+	s.Pass(gather.SettlesWithin)
+	s.rest("shop")
+	s.Expect(s.Events.Take()).To(ContainElement(HaveField("Reason", v1alpha1.ImagePolicyNotFoundReason)))
 }
