@@ -315,6 +315,8 @@ func TestFirstReleaseWaitsForItsProof(t *testing.T) {
 	s.rest("shop")
 	s.Expect(s.rollout("shop").Current()).To(BeNil())
 	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Message).To(Equal("1.0.0: waits for staging, which has no release yet"))
+	s.Expect(s.condition("shop", v1alpha1.ReadyCondition)).To(Equal(condition{
+		metav1.ConditionFalse, environmentsv1.UpstreamPendingReason, "1.0.0 waits for staging, which has no release yet"}))
 	s.knows("1.1.0")
 	s.stagingHas(there("1.0.0").Succeeded())
 	s.rest("shop")
