@@ -119,7 +119,10 @@ func (s Schedule) invalidSelector() error {
 // Window returns the state of the schedule for the Rollouts that it selects.
 func (s Schedule) Window(now time.Time) promotion.Window {
 	state, problem := s.Evaluate(now)
-	w := promotion.Window{Schedule: s.String(), Open: state.Open, Message: state.String(), Until: state.Next}
+	w := promotion.Window{
+		Schedule: s.String(), Open: state.Open, Message: state.String(), Until: state.Next,
+		Description: promotion.Described(s), ManagedBy: s.GetLabels()[v1alpha1.ManagedByLabel],
+	}
 	if problem != nil {
 		w.Problem = &verdict.Problem{
 			Reason: problem.Reason, Message: fmt.Sprintf("%s cannot be evaluated: %s", s, problem.Message),

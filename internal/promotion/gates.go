@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
@@ -86,6 +88,14 @@ func everyScheduleOpen(schedules []Window) *verdict.Hold {
 		until = time.Time{}
 	}
 	return &verdict.Hold{Reason: v1alpha1.ScheduleClosedReason, Message: truncate.List(closed), Until: until}
+}
+
+// Described returns what the author of a gate or a schedule says of it, on one line. It is
+// empty if nothing is said.
+func Described(o metav1.Object) string {
+	said := []string{o.GetAnnotations()[v1alpha1.PrettyNameAnnotation], o.GetAnnotations()[v1alpha1.DescriptionAnnotation]}
+	said = slices.DeleteFunc(said, func(text string) bool { return text == "" })
+	return truncate.Line(strings.Join(said, ": "), verdict.LongestComplaint)
 }
 
 // Blocking returns the names of the gates, schedules or Environments that hold a release
@@ -192,7 +202,7 @@ func summary(gate *v1alpha1.RolloutGate, wanted map[string]bool) v1alpha1.Rollou
 	default:
 		allowed := *gate.Spec.AllowedVersions
 		s.AllowedVersions = releases.ListedVersions(allowed, wanted)
-		s.Message = fmt.Sprintf("lets %d versions through", len(allowed))
+		s.Message = fmt.Sprintf("lets %s through", verdict.Count(len(allowed), "version"))
 		if listed := len(s.AllowedVersions); listed < len(allowed) {
 			s.Message += fmt.Sprintf(", of which %d are listed", listed)
 		}

@@ -69,6 +69,10 @@ type Window struct {
 	Message string
 	// Until is when Open changes; zero means never.
 	Until time.Time
+	// Description is what its author says of it; empty if nothing.
+	Description string
+	// ManagedBy names the program that made it; empty if it is not known.
+	ManagedBy string
 	// Problem is set if the schedule could not be evaluated.
 	Problem *verdict.Problem
 }

@@ -223,6 +223,16 @@ func WayOut(in Input) string {
 	return back.Message + "; " + goOn(in.Rollout, in.Policy, in.holding())
 }
 
+// LastGood returns the tag of the release that is good to go back to; empty if the history
+// has none.
+func LastGood(in Input) string {
+	good, _ := provenUntil(in.Rollout, in.Policy, in.holding())
+	if good == nil {
+		return ""
+	}
+	return good.Version.Tag
+}
+
 // goOn returns what a user can do.
 func goOn(rollout *v1alpha1.Rollout, policy releases.Policy, bad quarantined.Holding) string {
 	good, _ := provenUntil(rollout, policy, bad)

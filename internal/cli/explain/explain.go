@@ -8,6 +8,7 @@ package explain
 
 import (
 	"slices"
+	"strings"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -51,10 +52,7 @@ func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.
 // most. Which of it helps is for the engine to say.
 func requests(in promotion.Input, held promotion.Verdict) []request.Request {
 	tag := held.Release.Tag
-	var all []request.Request
-	for i := range in.Gates.Gates {
-		all = append(all, request.Approve(in.Gates.Gates[i].Name, tag))
-	}
+	all := ofGates(in.Gates, tag)
 	for _, left := range []string{"force", "bypass"} {
 		if r, ok := request.Withdraw(left); ok {
 			all = append(all, r)
@@ -71,6 +69,46 @@ func requests(in promotion.Input, held promotion.Verdict) []request.Request {
 		return slices.Concat(all, lifts(in, held.Release), []request.Request{request.Unpin(), past, request.Pin(tag)})
 	}
 	return append(all, request.Unpin(), request.Unblock(), past, request.Promote(tag), request.Pin(tag))
+}
+
+// ofGates returns the requests that let a tag pass the gates, and those that end a freeze: it
+// holds everything, so a tag is not approved there.
+func ofGates(gates promotion.Gates, tag string) []request.Request {
+	var all []request.Request
+	for i := range gates.Gates {
+		gate := &gates.Gates[i]
+		if gate.Labels[v1alpha1.ManagedByLabel] == request.FreezeManager {
+			all = append(all, request.Unfreeze(gate.Name))
+			continue
+		}
+		all = append(all, request.Approve(gate.Name, tag))
+	}
+	for _, window := range gates.Schedules {
+		if name, own := strings.CutPrefix(window.Schedule, "RolloutSchedule "); own && window.ManagedBy == request.FreezeManager {
+			all = append(all, request.UnfreezeAll(name))
+		}
+	}
+	return all
+}
+
+// OfState returns the requests that help a Rollout in a state, the weakest first. Each was
+// tried. Those that help a candidate are its [Remedies].
+func OfState(in promotion.Input, state State, possible func(request.Request) bool) []Command {
+	var all []Command
+	add := func(r request.Request, helps func(promotion.Decision) bool) {
+		if d := promotion.Decide(r.Apply(in)); helps(d) && (possible == nil || possible(r)) {
+			all = append(all, Command{Verb: r.Verb, Args: r.Args, Promotes: d.Action.Promotes()})
+		}
+	}
+	switch good := promotion.LastGood(in); {
+	case state.Kind == StateSuspended:
+		add(request.Resume(), func(promotion.Decision) bool { return true })
+	case state.Kind != StateFailed:
+	default:
+		add(request.Retry(), func(d promotion.Decision) bool { return d.Action == promotion.Retry })
+		add(request.Rollback(good), func(d promotion.Decision) bool { return d.Action.Promotes() && d.Release.Tag == good })
+	}
+	return all
 }
 
 // lifts returns the requests that end the quarantines of a release, as far as they are in

@@ -52,6 +52,22 @@ func closedSchedule(in *promotion.Input) {
 	in.Gates.Schedules = []promotion.Window{{Schedule: "RolloutSchedule nights", Message: "closed", Until: fixture.Noon.Add(time.Hour)}}
 }
 
+// frozen holds the Rollout as the verb freeze does.
+func frozen(t *testing.T) func(*promotion.Input) {
+	t.Helper()
+	freeze, err := request.NewFreeze("INC-7", fixture.Noon, time.Time{}, time.UTC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(in *promotion.Input) {
+		in.Gates.Gates = append(in.Gates.Gates, *freeze.Gate(fixture.Namespace, "shop"))
+	}
+}
+
+func frozenSchedule(in *promotion.Input) {
+	in.Gates.Schedules = []promotion.Window{{Schedule: "RolloutSchedule night", Message: "closed", Description: "Freeze: INC-7", ManagedBy: request.FreezeManager}}
+}
+
 // quarantined holds 1.1.0 because a user says that it is bad.
 func inQuarantine(name string, enforce v1alpha1.QuarantineEnforcement) func(*promotion.Input) {
 	return func(in *promotion.Input) {
@@ -97,6 +113,16 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 		"a gate that allows other versions": {
 			waits(t, shop(), gates(fixture.MakeGate("qa", "shop").Allow("1.0.0"))),
 			[]string{"approve --gate qa --version 1.1.0: goes"},
+		},
+		"a freeze of this Rollout": {
+			waits(t, shop(), frozen(t)), []string{"unfreeze: goes"},
+		},
+		"a freeze of several, and a gate": {
+			waits(t, shop(), gates(closed), frozenSchedule),
+			[]string{
+				"approve --gate qa --version 1.1.0: ScheduleClosed", "unfreeze night: SomeGatesBlocking",
+				"promote --version 1.1.0 --past-gates: goes",
+			},
 		},
 		"two gates": {
 			waits(t, shop(), gates(closed, fixture.MakeGate("legal", "shop").Closed())),
@@ -213,8 +239,8 @@ func describe(r explain.Remedy) string {
 		}
 	}
 	words := append([]string{r.Request.Verb}, r.Request.Args...)
-	if r.Request.Quarantine != "" {
-		words = append(words, r.Request.Quarantine)
+	if name := r.Request.Name(); name != "" {
+		words = append(words, name)
 	}
 	return strings.Join(words, " ") + ": " + strings.Join(effect, ", ")
 }

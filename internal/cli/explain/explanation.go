@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -31,6 +33,10 @@ type Explanation struct {
 	At metav1.Time `json:"at"`
 	// Current is the newest entry of the history; absent if nothing is deployed.
 	Current *v1alpha1.DeploymentHistoryEntry `json:"current,omitempty"`
+	// State is how the Rollout is doing.
+	State State `json:"state"`
+	// Remedies are requests that help the Rollout as a whole and were tried, the weakest first.
+	Remedies []Command `json:"remedies,omitempty"`
 	// Problems are what prevents more than one candidate, or makes the answer incomplete.
 	Problems []Problem `json:"problems,omitempty"`
 	// Now is what the engine does at this moment.
@@ -106,13 +112,15 @@ type Hold struct {
 	Message string `json:"message"`
 	// Until is when time alone ends it; absent if it never does.
 	Until *metav1.Time `json:"until,omitempty"`
+	// Details are what is said of the gates, schedules and HealthChecks that hold.
+	Details []string `json:"details,omitempty"`
 }
 
 // Command is a request as a user types it, and its effect.
 type Command struct {
 	// Verb and Args are typed with Name between them.
 	Verb string `json:"verb"`
-	// Name is that of a ReleaseQuarantine; absent for the name of the Rollout.
+	// Name is that of a ReleaseQuarantine or a freeze; absent for the name of the Rollout.
 	Name string   `json:"name,omitempty"`
 	Args []string `json:"args,omitempty"`
 	// Promotes is true if the candidate is promoted at once.
@@ -126,12 +134,13 @@ type Command struct {
 func Explain(in promotion.Input, d promotion.Decision, remedies int, possible func(request.Request) bool) Explanation {
 	e := Explanation{
 		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
-		Problems: problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
+		State: StateNow(in, d), Problems: Problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
 		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
 		Rollback: rollbackOf(d), HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
 	}
+	e.Problems, e.Remedies = append(e.Problems, targetProblems(in.Targets.All)...), OfState(in, e.State, possible)
 	for i, verdict := range d.Candidates {
-		candidate := CandidateOf(verdict)
+		candidate := CandidateOf(in, verdict)
 		if i < remedies {
 			candidate.Remedies = Commands(in, verdict, possible)
 		}
@@ -141,77 +150,105 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 }
 
 // CandidateOf returns a candidate as it is shown, without remedies.
-func CandidateOf(verdict promotion.Verdict) Candidate {
-	candidate := Candidate{Version: verdict.Release.Tag, Holds: holds(verdict.Holds)}
+func CandidateOf(in promotion.Input, verdict promotion.Verdict) Candidate {
+	candidate := Candidate{Version: verdict.Release.Tag, Holds: holds(in, verdict)}
 	if verdict.Release.Digest != nil {
 		candidate.Digest = *verdict.Release.Digest
 	}
 	return candidate
 }
 
-func holds(of []verdict.Hold) []Hold {
+func holds(in promotion.Input, of promotion.Verdict) []Hold {
 	var all []Hold
-	for _, hold := range of {
-		all = append(all, Hold{hold.Reason, hold.Message, timeOrNil(hold.Until)})
+	for _, hold := range of.Holds {
+		all = append(all, Hold{hold.Reason, hold.Message, timeOrNil(hold.Until), details(in, hold.Reason, of.Release)})
 	}
 	return all
 }
 
-// Commands returns the remedies of a candidate as they are shown; none if nothing holds it.
+// details returns what the authors of gates and schedules, and the HealthChecks, say of a
+// hold.
+func details(in promotion.Input, reason string, release v1alpha1.VersionInfo) []string {
+	var all []string
+	say := func(what, text string) {
+		if text != "" {
+			all = append(all, what+": "+text)
+		}
+	}
+	blocking := promotion.Blocking(in, reason, release)
+	for i := range in.Gates.Gates {
+		if gate := &in.Gates.Gates[i]; slices.Contains(blocking, gate.Name) {
+			say("RolloutGate "+gate.Name, promotion.Described(gate))
+		}
+	}
+	for _, window := range in.Gates.Schedules {
+		if slices.Contains(blocking, window.Schedule) {
+			say(window.Schedule, window.Description)
+		}
+	}
+	if reason == v1alpha1.UnhealthyHealthChecksReason {
+		for _, check := range evidence.Unhealthy(in.Health.Checks) {
+			say("HealthCheck "+check.Namespace+"/"+check.Name, releases.OrEmpty(check.Status.Message))
+		}
+	}
+	return all
+}
+
+// Commands returns the remedies of a candidate as they are shown. There are none if nothing
+// holds it, or while the Rollout is suspended: then only to resume it helps.
 func Commands(in promotion.Input, verdict promotion.Verdict, possible func(request.Request) bool) []Command {
-	if verdict.Eligible() {
+	if verdict.Eligible() || in.Rollout.Spec.Suspend {
 		return nil
 	}
 	var all []Command
 	for _, remedy := range Remedies(in, verdict, possible) {
-		all = append(all, Command{remedy.Request.Verb, remedy.Request.Quarantine, remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
+		all = append(all, Command{remedy.Request.Verb, remedy.Request.Name(), remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
 	}
 	return all
 }
 
-// problems returns each problem once, those of the whole Rollout first.
-func problems(in promotion.Input, d promotion.Decision) []Problem {
+// Problems returns what stands above all candidates, each once, the most important first.
+// What is said of single targets is not among it.
+func Problems(in promotion.Input, d promotion.Decision) []Problem {
 	var all []Problem
-	add := func(p Problem) {
-		if !slices.Contains(all, p) {
-			all = append(all, p)
+	add := func(p *verdict.Problem) {
+		if p != nil && !slices.Contains(all, Problem(*p)) {
+			all = append(all, Problem(*p))
 		}
 	}
-	if in.Rollout.Spec.Suspend {
-		add(Problem{SuspendedReason, "the Rollout is suspended: nothing happens until it is resumed"})
-	}
-	if observed := in.Rollout.Status.ObservedGeneration; observed != in.Rollout.Generation {
-		add(Problem{BehindReason, "the controller has not seen the newest spec of the Rollout yet"})
+	switch observed := in.Rollout.Status.ObservedGeneration; {
+	case in.Rollout.Spec.Suspend: // then no generation is observed
+		add(&verdict.Problem{Reason: SuspendedReason, Message: "the Rollout is suspended: nothing happens until it is resumed"})
+	case observed != in.Rollout.Generation:
+		add(&verdict.Problem{Reason: BehindReason, Message: "the controller has not seen the newest spec of the Rollout yet"})
 	}
 	if why := in.Upstreams.Problem; why != "" && len(d.Candidates) == 0 { // else it holds each of them
-		add(Problem{environmentsv1.UpstreamUnknownReason, why})
+		add(&verdict.Problem{Reason: environmentsv1.UpstreamUnknownReason, Message: why})
 	}
 	if hold := in.Upstreams.Withdrawn(in.Rollout.Current()); hold != nil {
-		add(Problem{environmentsv1.UpstreamWithdrewCondition, hold.Message})
+		add(&verdict.Problem{Reason: environmentsv1.UpstreamWithdrewCondition, Message: hold.Message})
 	}
 	for _, p := range []*verdict.Problem{d.Problem, d.Declined, in.Content().NotPromotedProblem(), in.Policy.Problem, releases.FloatingTag(in.Policy), in.Gates.Problem,
 		in.Quarantines.Problem, in.Health.Problem, in.Targets.Problem} {
-		if p != nil {
-			add(Problem{p.Reason, p.Message})
-		}
-	}
-	for _, p := range targetProblems(in.Targets.All) {
 		add(p)
 	}
 	return all
 }
 
-// longestOfTarget is how many characters of the message of a target are shown. Flux prints
-// whole pod templates.
-const longestOfTarget = 256
+// reasonsOfTargets are the reasons for which a target is in a state, if it has none of its own.
+var reasonsOfTargets = map[v1alpha1.TargetState]string{
+	v1alpha1.TargetPending: v1alpha1.TargetsPendingReason, v1alpha1.TargetFailed: v1alpha1.TargetFailedReason,
+	v1alpha1.TargetConflict: v1alpha1.TargetConflictReason, v1alpha1.TargetApplied: v1alpha1.TargetsAppliedReason,
+}
 
-// targetProblems returns what is said of single targets. A history that is outdated is a
-// problem of the Rollout, which names the target.
+// targetProblems returns what keeps targets from having applied the release, and what else
+// is said of them. A history that is outdated is a problem of the Rollout, which names the
+// target.
 func targetProblems(targets []content.Target) []Problem {
 	var all []Problem
 	for _, t := range targets {
-		if t.Reason != "" && t.Reason != v1alpha1.TargetHistoryOutdated {
-			all = append(all, Problem{string(t.Reason), fmt.Sprintf("%s: %s", t, truncate.Text(t.Message, longestOfTarget))})
+		if t.Message != "" && (t.Reason != "" || t.State != v1alpha1.TargetApplied) && t.Reason != v1alpha1.TargetHistoryOutdated {
+			all = append(all, Problem{cmp.Or(string(t.Reason), reasonsOfTargets[t.State]), fmt.Sprintf("%s: %s", t, truncate.Message(t.Message))})
 		}
 	}
 	return all

@@ -12,6 +12,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -22,7 +23,8 @@ func TestExplanationHasWhatTheEngineDecides(t *testing.T) {
 	got := explain.Explain(in, d, 1, nil)
 	until := metav1.NewTime(fixture.Noon.Add(time.Hour))
 	want := explain.Explanation{
-		Namespace: in.Rollout.Namespace, Name: "shop", At: metav1.NewTime(fixture.Noon), Current: in.Rollout.Current(),
+		Namespace: in.Rollout.Namespace, Name: "shop", State: explain.State{Kind: explain.StateHeld, Cause: "not passing: RolloutGate qa (and 1 more)"},
+		At: metav1.NewTime(fixture.Noon), Current: in.Rollout.Current(),
 		Now: explain.Step{Action: "Nothing"}, Changes: &until,
 		Candidates: []explain.Candidate{{
 			Version: "1.1.0",
@@ -92,7 +94,37 @@ func TestProblemsOfTheWholeRolloutComeFirst(t *testing.T) {
 	for _, p := range explain.Explain(in, promotion.Decide(in), 0, nil).Problems {
 		got = append(got, p.Reason)
 	}
-	if diff := cmp.Diff([]string{"Suspended", "StatusBehind", "GateListFailed"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"Suspended", "GateListFailed"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestHoldsSayWhatTheirAuthorsSay(t *testing.T) {
+	in := waits(t, fixture.MakeRollout("shop"), frozen(t), gates(fixture.MakeGate("mute", "shop").Closed()), frozenSchedule)
+	in.Health.Checks = []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Unhealthy().Message("answers with 502").Obj()}
+	got := map[string][]string{}
+	for _, hold := range explain.Explain(in, promotion.Decide(in), 0, nil).Candidates[0].Holds {
+		got[hold.Reason] = hold.Details
+	}
+	want := map[string][]string{
+		"UnhealthyHealthChecks": {"HealthCheck shop-prod/web: answers with 502"},
+		"SomeGatesBlocking":     {"RolloutGate freeze-shop: Freeze: INC-7"},
+		"ScheduleClosed":        {"RolloutSchedule night: Freeze: INC-7"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// Flux cannot pull it, and that is in no reason of a target.
+func TestTargetThatHasNotAppliedTheReleaseIsAProblem(t *testing.T) {
+	in := waits(t, fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0").Deploying()))
+	in.Targets.All = []content.Target{
+		{Kind: "OCIRepository", Namespace: "default", Name: "shop", State: v1alpha1.TargetFailed, Message: "NAME_UNKNOWN"},
+		{Kind: "Kustomization", Namespace: "default", Name: "shop", State: v1alpha1.TargetPending},
+	}
+	want := []explain.Problem{{Reason: "TargetFailed", Message: "OCIRepository default/shop: NAME_UNKNOWN"}}
+	if diff := cmp.Diff(want, explain.Explain(in, promotion.Decide(in), 0, nil).Problems); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

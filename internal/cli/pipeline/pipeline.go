@@ -21,6 +21,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 )
 
 // Facts are what was read.
@@ -65,6 +66,8 @@ type Environment struct {
 	Runs *Running `json:"runs,omitempty"`
 	// Suspended is true if the controller does nothing for the Rollout.
 	Suspended bool `json:"suspended,omitempty"`
+	// State is how its Rollout is doing; absent if that is not known.
+	State *explain.State `json:"state,omitempty"`
 	// Behind is how many releases it is behind the first environment: less than 0 if it is
 	// ahead. It is absent if that is not known.
 	Behind *int `json:"behind,omitempty"`

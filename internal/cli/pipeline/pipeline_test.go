@@ -265,7 +265,7 @@ func TestRowSaysWhatRunsAndWhatIsNext(t *testing.T) {
 		"a controller without Environments says nothing": {env("prod", "staging"), older, nil, `1.0.0, proven "", next "1.1.0": `},
 		"suspended": {env("prod", "staging"), suspended, nil, `1.0.0, proven "", next "1.1.0": resume`},
 		"behind, and its policy offers nothing newer": {env("prod", "staging"), prod(), nil, `1.0.0, proven "", next "": its ImagePolicy offers nothing newer`},
-		"nothing runs":                               {env("prod", "staging"), runs("prod", nil), nil, `nothing, proven "", next "": its ImagePolicy offers no release`},
+		"nothing runs":                               {env("prod", "staging"), runs("prod", nil), nil, `nothing, proven "", next "": the controller has not looked at it yet`},
 		"an Environment that is not ready":           {stalled, runs("prod", nil, "1.1.0"), nil, `1.1.0, proven "", next "": it has no upstream`},
 		"a hold says it better than the Environment": {stalled, waits(prod(), held("1.1.0", pending)), nil, `1.0.0, proven "", next "1.1.0": 1.1.0: UpstreamPending`},
 		"no Rollout":                                 {env("prod", "staging"), nil, nil, `nothing, proven "", next "": Rollout shop/prod does not exist`},

@@ -11,6 +11,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
@@ -84,7 +85,7 @@ func (f facts) rollout(n *node) *v1alpha1.Rollout {
 
 // describe says what the Rollout of an environment runs, and what it waits for.
 func (e *Environment) describe(n *node, rollout *v1alpha1.Rollout) {
-	e.Suspended = rollout.Spec.Suspend
+	e.Suspended, e.State = rollout.Spec.Suspend, new(explain.StateOf(rollout))
 	e.Runs = running(rollout, n.object)
 	if candidates := rollout.Status.ReleaseCandidates; len(candidates) > 0 {
 		e.Next, e.Holds = candidates[0].Tag, candidates[0].Holds
@@ -191,12 +192,8 @@ func problems(n *node) []string {
 // nothing holds the next release.
 func (e Environment) Waits() string {
 	switch {
-	case e.Suspended:
-		return "resume"
-	case len(e.Holds) == 1:
-		return e.Holds[0].Message
-	case len(e.Holds) > 1:
-		return fmt.Sprintf("%s (and %d more)", e.Holds[0].Message, len(e.Holds)-1)
+	case e.State != nil && e.State.Kind != explain.StateGoes && e.State.Kind != explain.StateUpToDate:
+		return e.State.Cause
 	case len(e.Problems) > 0:
 		return e.Problems[0]
 	case e.Next != "":

@@ -9,6 +9,7 @@
 package request
 
 import (
+	"cmp"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,6 +28,8 @@ type Request struct {
 	Gate string
 	// Quarantine is the name of the ReleaseQuarantine that is lifted; empty if none is.
 	Quarantine string
+	// Schedule is the name of the RolloutSchedule that is deleted; empty if none is.
+	Schedule string
 	// Promotes is the candidate that is promoted once nothing else holds it; empty for
 	// requests that have their effect at once, or never.
 	Promotes string
@@ -40,6 +43,13 @@ type Request struct {
 // Pin deploys a tag, and holds back all others until [Unpin].
 func Pin(tag string) Request {
 	return Request{Verb: "pin", Args: []string{tag}, signed: true, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
+}
+
+// Rollback pins a release of the history. The reason is left to the user.
+func Rollback(tag string) Request {
+	r := Pin(tag)
+	r.Verb, r.Args = "rollback", []string{"--to", tag, "-m", ""}
+	return r
 }
 
 // Unpin ends a pin. Automatic promotions go on.
@@ -148,6 +158,19 @@ func Revoke(gate, tag string) Request {
 	}
 }
 
+// Unfreeze ends a freeze of one Rollout, which is a gate.
+func Unfreeze(gate string) Request {
+	return Request{Verb: "unfreeze", Gate: gate, changeGate: func(g *v1alpha1.RolloutGate) {
+		g.Spec.Passing, g.Spec.AllowedVersions = new(true), nil
+	}}
+}
+
+// UnfreezeAll ends a freeze of all Rollouts that a RolloutSchedule selects.
+func UnfreezeAll(schedule string) Request { return Request{Verb: "unfreeze", Schedule: schedule} }
+
+// Name returns what is typed behind the verb; empty for the name of the Rollout.
+func (r Request) Name() string { return cmp.Or(r.Quarantine, r.Schedule) }
+
 // Lift ends a quarantine for all Rollouts of the namespace.
 func Lift(quarantine string) Request { return Request{Verb: "lift", Quarantine: quarantine} }
 
@@ -214,6 +237,9 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 		r.ChangeGate(&gates[i])
 	}
 	in.Gates.Gates = gates
+	in.Gates.Schedules = slices.DeleteFunc(slices.Clone(in.Gates.Schedules), func(w promotion.Window) bool {
+		return r.Schedule != "" && w.Schedule == "RolloutSchedule "+r.Schedule
+	})
 	in.Quarantines.All = slices.Clone(in.Quarantines.All)
 	for i := range in.Quarantines.All {
 		if name, own := in.Quarantines.All[i].OwnName(); own {

@@ -8,8 +8,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// fewest is how many columns a text must have to be cut in its middle. In less, two pieces
-// say less than one.
+// fewest is how many columns a text must have to be cut in its middle, where two pieces say
+// more than one, or to be wrapped beside what it is about.
 const fewest = 24
 
 // ellipsis shows where a text was cut.

@@ -99,9 +99,12 @@ func TestTable(t *testing.T) {
 			"大きい           a\\x1bb\n" +
 			"e\u0301t\u00e9     2\n"},
 		"a narrow terminal": {show.Style{Unicode: true, Width: 20}, "" +
-			"NAME    VERSION  WA…\n" +
-			"shop    1.3.2    Ro…\n" +
-			"大きい           a\\…\n" +
+			"NAME    VERSION\n" +
+			"    WAITS FOR\n" +
+			"shop    1.3.2\n" +
+			"    RolloutGate qa\n" +
+			"大きい\n" +
+			"    a\\x1bb\n" +
 			"e\u0301t\u00e9     2\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,35 +122,35 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// The end of the text says why a promotion failed.
-func TestTableLeavesOutTheMiddleOfItsLastColumn(t *testing.T) {
-	const why = "Kustomization shop/shop: Job.batch migrate is invalid: spec.template: Invalid value: core.PodTemplateSpec{…}: field is immutable"
+// All of the text says why a promotion failed.
+func TestTableWrapsItsLastColumn(t *testing.T) {
+	const why = "Kustomization shop/shop: Job.batch migrate is invalid: spec.template: field is immutable"
 	for name, tt := range map[string]struct {
-		lines, width int
-		want         string
+		width int
+		want  string
 	}{
-		"in one line": {0, 60, "" +
-			"#   VERSION  WHY\n" +
-			"41  1.1.0    Kustomization shop/shop: Job.b … d is immutable\n"},
-		"in its column, over lines": {3, 50, "" +
+		"in its column": {50, "" +
 			"#   VERSION  WHY\n" +
 			"41  1.1.0    Kustomization shop/shop: Job.batch\n" +
-			"             migrate is invalid: spec.template: In\n" +
-			"             … dTemplateSpec{…}: field is\n" +
-			"             immutable\n"},
-		"below, where the column is narrow": {2, 36, "" +
+			"             migrate is invalid: spec.template:\n" +
+			"             field is immutable\n"},
+		"below, where the column is narrow": {36, "" +
 			"#   VERSION  WHY\n" +
 			"41  1.1.0\n" +
 			"    Kustomization shop/shop:\n" +
-			"    Job.batch migrat … : field is\n" +
+			"    Job.batch migrate is invalid:\n" +
+			"    spec.template: field is\n" +
 			"    immutable\n"},
-		"without room for two pieces, only the beginning": {2, 26, "" +
-			"#   VERSION  WHY\n" +
-			"41  1.1.0    Kustomizatio…\n"},
+		"and names are cut": {8, "" +
+			"#   VER…\n" +
+			"    WHY\n" +
+			"41  1.1…\n" +
+			"    Kust\n    omiz\n    atio\n    n\n    shop\n    /sho\n    p:\n    Job.\n    batc\n    h\n    migr\n    ate\n    is\n" +
+			"    inva\n    lid:\n    spec\n    .tem\n    plat\n    e:\n    fiel\n    d is\n    immu\n    tabl\n    e\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			table := show.Table{Header: []string{"#", "VERSION", "WHY"}, Rows: [][]string{{"41", "1.1.0", why}}, Lines: tt.lines}
+			table := show.Table{Header: []string{"#", "VERSION", "WHY"}, Rows: [][]string{{"41", "1.1.0", why}}}
 			table.Write(show.Printer{Style: show.Style{Unicode: true, Width: tt.width}, Out: &out})
 			if diff := cmp.Diff(tt.want, out.String()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

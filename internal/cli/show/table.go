@@ -16,13 +16,13 @@ type Table struct {
 	// Header is the first row; nil for none.
 	Header []string
 	Rows   [][]string
-	// Lines is how many lines the last cell of a row may have where the width is limited;
-	// 0 is one. What a cell has no room for is left out in its middle.
-	Lines int
+	// Cut gives each row one line: what the last cell has no room for is left out in its
+	// middle. It is for a screen that is drawn again and again.
+	Cut bool
 }
 
 // Write writes the table in columns as wide as their widest cell. The last column is not
-// filled up. Where the width is limited, the last column is cut.
+// filled up. Where the width is limited, it is wrapped: it often says why something failed.
 func (t Table) Write(p Printer) {
 	rows := t.cleaned()
 	widths := widthsOf(rows)
@@ -88,35 +88,39 @@ func started(cells []string, widths []int) string {
 	return line.String()
 }
 
+// mostBeside is how many lines a cell may have in its column.
+const mostBeside = 3
+
 // fit returns a row as lines that are no wider than the terminal. If the last cell has
-// little room in its column, it goes below.
+// little room in its column, it goes below. Only the cells before it are cut.
 func (t Table) fit(s Style, row []string, widths []int) []string {
 	line := join(row, widths)
 	if s.Width == 0 || runewidth.StringWidth(line) <= s.Width {
 		return []string{line}
 	}
 	start, last := started(row[:len(row)-1], widths), row[len(row)-1]
-	first := strings.TrimRight(start, " ")
-	switch column := runewidth.StringWidth(start); {
-	case s.Width-column >= fewest:
-		return hung(start, t.broken(s, last, s.Width-column))
-	case t.Lines > 1 && runewidth.StringWidth(first) <= s.Width && s.Width-len(indent) >= fewest:
-		return append([]string{first}, hung(indent, t.broken(s, last, s.Width-len(indent)))...)
+	if t.Cut {
+		return []string{s.cut(start, last)}
 	}
-	return []string{runewidth.Truncate(line, s.Width, s.ellipsis())}
+	if column := runewidth.StringWidth(start); column == 0 || s.Width-column >= fewest {
+		if lines := fold(last, s.Width-column); column == 0 || len(lines) <= mostBeside {
+			return hung(start, lines)
+		}
+	}
+	first := runewidth.Truncate(strings.TrimRight(start, " "), s.Width, s.ellipsis())
+	return append([]string{first}, hung(indent, fold(last, max(s.Width-len(indent), 1)))...)
+}
+
+// cut returns a row as one line that is no wider than the terminal.
+func (s Style) cut(start, last string) string {
+	if column := runewidth.StringWidth(start); s.Width-column >= fewest {
+		return start + s.shorten(last, s.Width-column)
+	}
+	return runewidth.Truncate(start+last, s.Width, s.ellipsis())
 }
 
 // indent is in front of a cell that is below its row.
 const indent = gap + gap
-
-// broken returns as much of the last cell of a row as its lines have room for.
-func (t Table) broken(s Style, cell string, columns int) []string {
-	short := s.shorten(cell, columns*max(t.Lines, 1))
-	if t.Lines <= 1 {
-		return []string{short}
-	}
-	return fold(short, columns)
-}
 
 // hung returns lines with a text in front of the first, and spaces in front of the others.
 func hung(start string, lines []string) []string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/mattn/go-runewidth"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 )
@@ -100,7 +101,7 @@ func (d *drawing) branches(last bool) (this, below string) {
 }
 
 var treeSigns = map[tree.Sign]Sign{
-	tree.Well: Well, tree.Waits: Waits, tree.Failed: Bad, tree.Suspended: Paused, tree.Unknown: Asks,
+	tree.Well: Well, tree.Waits: Waits, tree.Failed: Bad, tree.Suspended: Paused, tree.Unknown: Asks, warns: Warns,
 }
 
 func (d *drawing) sign(s tree.Sign) string { return string(d.Sign(treeSigns[s])) }
@@ -108,37 +109,56 @@ func (d *drawing) sign(s tree.Sign) string { return string(d.Sign(treeSigns[s]))
 // mark is a sign without its colour.
 func (d *drawing) mark(s tree.Sign) string { return d.symbol(treeSigns[s]) }
 
-// line writes a line of two columns: names, and what is said. What is said begins with a
-// sign, unless that is empty. Where it has no room, its middle is left out.
-func (d *drawing) line(left string, sign tree.Sign, right string) {
-	d.row(left, sign, right, d.shorten)
-}
+// narrowest is how many columns a text must have to be wrapped at all.
+const narrowest = 8
 
-// row writes a line whose right column is shortened by a function.
-func (d *drawing) row(left string, sign tree.Sign, right string, shorten func(text string, columns int) string) {
+// line writes a line of two columns: names, and what is said, which begins with a sign
+// unless that is empty. What is said is wrapped, because its end often has the cause. The
+// lines below begin with a prefix. If there is little room beside the names, all of it goes
+// below them. Names are cut.
+func (d *drawing) line(left string, sign tree.Sign, right, prefix string) {
 	left, right = Clean(left), Clean(right)
 	if right != "" || sign != "" {
 		left += strings.Repeat(" ", max(leftColumn-runewidth.StringWidth(left), 2))
 	}
-	left = d.cut(left, 0, d.begin)
-	used := runewidth.StringWidth(left)
-	if sign != "" && (d.Width == 0 || used+3 <= d.Width) {
-		mark := d.mark(sign)
-		left, used = left+d.sign(sign)+" ", used+runewidth.StringWidth(mark)+1
+	mark, painted := "", ""
+	if sign != "" {
+		mark, painted = d.mark(sign)+" ", d.sign(sign)+" "
 	}
-	d.text.WriteString(strings.TrimRight(left+d.cut(right, used, shorten), " ") + "\n")
+	column := runewidth.StringWidth(left + mark)
+	switch deeper := prefix + "   "; {
+	case d.Width == 0 || column+runewidth.StringWidth(right) <= d.Width:
+		d.write(left + painted + right)
+	case d.Width-column >= fewest:
+		lines := fold(right, d.Width-column)
+		d.write(left + painted + lines[0])
+		d.writeBelow(prefix+strings.Repeat(" ", column-runewidth.StringWidth(prefix)), lines[1:])
+	case column <= d.Width && d.Width-runewidth.StringWidth(deeper) >= narrowest:
+		d.write(left + painted)
+		d.wrapped(deeper, right)
+	default:
+		d.write(d.begin(left+mark+right, d.Width))
+	}
 }
 
-// cut cuts a text to the columns that are left in a line.
-func (d *drawing) cut(text string, used int, shorten func(text string, columns int) string) string {
-	left := max(d.Width-used, 0)
-	switch {
-	case d.Width == 0 || runewidth.StringWidth(text) <= left:
-		return text
-	case runewidth.StringWidth(d.ellipsis()) > left:
-		return ""
+// wrapped writes a text behind a prefix, over several lines where it has no room in one.
+func (d *drawing) wrapped(prefix, text string) {
+	switch room := d.Width - runewidth.StringWidth(prefix); {
+	case d.Width == 0 || runewidth.StringWidth(text) <= room:
+		d.write(prefix + text)
+	case room < narrowest:
+		d.write(d.begin(prefix+text, d.Width))
+	default:
+		d.writeBelow(prefix, fold(text, room))
 	}
-	return shorten(text, left)
+}
+
+func (d *drawing) write(line string) { d.text.WriteString(strings.TrimRight(line, " ") + "\n") }
+
+func (d *drawing) writeBelow(prefix string, lines []string) {
+	for _, line := range lines {
+		d.write(prefix + line)
+	}
 }
 
 // begin cuts the end of a text: of names, and of what says most at its beginning.
@@ -146,48 +166,27 @@ func (d *drawing) begin(text string, columns int) string {
 	return runewidth.Truncate(text, columns, d.ellipsis())
 }
 
+// warns is the sign of a problem of the whole Rollout.
+const warns tree.Sign = "Warns"
+
 // head writes what runs, and what comes next.
 func (d *drawing) head(t tree.Tree) {
-	title := "Rollout " + t.Root.Object.Namespace + "/" + t.Root.Object.Name
-	d.row(title, "", d.runs(t), d.begin)
+	d.line("Rollout "+t.Root.Object.Namespace+"/"+t.Root.Object.Name, "", d.runs(t), d.bar())
 	if message := t.Head.StateMessage; message != "" && t.Root.Sign != tree.Well {
-		d.message(treeSigns[t.Root.Sign], message)
+		d.line(d.bar(), t.Root.Sign, message, d.bar())
 	}
-	if t.Head.Suspended {
-		d.message(Paused, "is suspended: nothing is promoted until you resume it")
-	}
-	if t.Head.Problem != "" {
-		d.message(Bad, t.Head.Problem)
-	}
-	if t.Head.Unseen != "" {
-		d.message(treeSigns[tree.Unknown], t.Head.Unseen)
-	}
-	if t.Head.Warning != "" {
-		d.message(Warns, t.Head.Warning)
+	for _, problem := range t.Head.Problems {
+		sign := warns
+		if problem.Reason == explain.SuspendedReason {
+			sign = tree.Suspended
+		}
+		d.line(d.bar(), sign, problem.Reason+": "+problem.Message, d.bar())
 	}
 	if t.Head.Next != nil {
-		d.line(d.bar()+" Next", "", d.next(t.Head))
+		d.line(d.bar()+" Next", "", d.next(t.Head), d.bar())
 	}
-}
-
-// linesOfHead is how many lines a message in the head may have.
-const linesOfHead = 4
-
-// message writes a message of the head, over several lines where it has no room in one.
-func (d *drawing) message(sign Sign, text string) {
-	mark := d.symbol(sign)
-	room := d.Width - leftColumn - widthOf(mark) - 1
-	if d.Width > 0 && room < fewest {
-		d.line(d.bar()+" ", "", mark+" "+text)
-		return
-	}
-	lines := []string{Clean(text)}
-	if d.Width > 0 {
-		lines = fold(d.shorten(lines[0], linesOfHead*room), room)
-	}
-	begin := d.bar() + strings.Repeat(" ", leftColumn-1)
-	for _, line := range hung(string(d.Sign(sign))+" ", lines) {
-		d.text.WriteString(begin + line + "\n")
+	if d.Explain != "" && (t.Root.Sign == tree.Failed || t.Head.Next != nil && len(t.Head.Next.Holds) > 0) {
+		d.write(d.bar() + strings.Repeat(" ", leftColumn-1) + "see: " + d.Explain) // a command is not broken
 	}
 }
 
@@ -233,11 +232,7 @@ func (d *drawing) next(h tree.Head) string {
 	case len(n.Holds) == 0:
 		return n.Version
 	}
-	text := fmt.Sprintf("%s, held by %d", n.Version, len(n.Holds))
-	if d.Explain != "" {
-		text += "; see: " + d.Explain
-	}
-	return text
+	return fmt.Sprintf("%s, held by %d", n.Version, len(n.Holds))
 }
 
 // children writes a line for each node below, and everything below these.
@@ -245,10 +240,10 @@ func (d *drawing) children(of *tree.Node, prefix string) {
 	for i, child := range of.Children {
 		this, below := d.branches(i == len(of.Children)-1)
 		if text, ok := d.inOneLine(child, this); ok && prefix == "" {
-			d.line(prefix+this+child.Name, "", text)
+			d.line(prefix+this+child.Name, "", text, prefix+below)
 			continue
 		}
-		d.line(prefix+this+d.title(child), child.Sign, said(child))
+		d.line(prefix+this+d.title(child), child.Sign, d.said(child), prefix+below)
 		d.conditions(child, prefix+below)
 		d.measured(child, prefix+below)
 		d.children(child, prefix+below)
@@ -258,7 +253,7 @@ func (d *drawing) children(of *tree.Node, prefix string) {
 // conditions writes the conditions of a node.
 func (d *drawing) conditions(of *tree.Node, prefix string) {
 	for _, c := range of.Conditions {
-		d.line(fmt.Sprintf("%s   %s=%s", prefix, c.Type, c.Status), "", strings.TrimSuffix(c.Reason+": "+c.Message, ": "))
+		d.line(fmt.Sprintf("%s   %s=%s", prefix, c.Type, c.Status), "", strings.TrimSuffix(c.Reason+": "+c.Message, ": "), prefix+"   ")
 	}
 }
 
@@ -268,7 +263,7 @@ func (d *drawing) measured(of *tree.Node, prefix string) {
 		return
 	}
 	for _, line := range Measured(*of.Measured, d.now, d.zone()) {
-		d.line(prefix+"   "+line, "", "")
+		d.wrapped(prefix+"   ", line)
 	}
 }
 
@@ -283,7 +278,7 @@ func (d *drawing) inOneLine(group *tree.Node, before string) (string, bool) {
 			return "", false
 		}
 		text := d.title(child)
-		if more := said(child); more != "" && !(child.Sign == tree.Well && child.Object == nil) {
+		if more := d.said(child); more != "" && !(child.Sign == tree.Well && child.Object == nil) {
 			text += ": " + more
 		}
 		all = append(all, d.mark(child.Sign)+" "+text)
@@ -339,19 +334,24 @@ func namespaced(o tree.Object) string {
 	return o.Kind + "/" + o.Namespace + "/" + o.Name
 }
 
-// said returns the text of a node, and what is folded in it.
-func said(n *tree.Node) string {
-	if n.Folded == nil || n.Object == nil && n.Name == "" || n.Sign == tree.Unknown {
-		return n.Text
+// said returns the text of a node, and what is folded in it. Beside a failure, what is well
+// is of no interest.
+func (d *drawing) said(n *tree.Node) string {
+	text := n.Text
+	if n.Until != nil {
+		text += " (" + d.moment(n.Until.Time, d.now) + ")"
+	}
+	if n.Folded == nil || n.Object == nil && n.Name == "" || n.Sign == tree.Unknown || n.Sign == tree.Failed && text != "" {
+		return text
 	}
 	folded := many(*n.Folded)
 	if n.Object != nil {
 		folded += ", all current"
 	}
-	if n.Text == "" {
+	if text == "" {
 		return folded
 	}
-	return n.Text + "; " + folded
+	return text + "; " + folded
 }
 
 // many returns the number of what is folded, and its kind.

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 )
@@ -72,7 +73,8 @@ func TestTreeIsDrawn(t *testing.T) {
 	}{
 		"with lines and signs": {show.TreeStyle{Style: show.Style{Unicode: true}, Zone: zone, Explain: "kubectl rollouts explain shop -n shop"}, `
 Rollout shop/shop     1.3.2  ✔ Succeeded  since Thu 19 Nov 10:05 CET (2d4h), by alice@example.com: "spring prices"
-│ Next                1.5.0, held by 2; see: kubectl rollouts explain shop -n shop
+│ Next                1.5.0, held by 2
+│                     see: kubectl rollouts explain shop -n shop
 ├─ Gates              ✗ RolloutGate/qa: holds back every release   ✔ 2 others
 ├─ Health             ✔ 3 HealthChecks
 └─ Targets            ✔ 2 of 2 applied 1.3.2
@@ -101,21 +103,31 @@ Rollout shop/shop     1.3.2  ok Succeeded  since Thu 19 Nov 09:05 UTC (2d4h), by
       ` + "`" + `- Kustomization/db  ok 14 objects, all current
 `},
 		"narrow, with colours": {show.TreeStyle{Style: show.Style{Unicode: true, Width: 40, Colours: true}}, `
-Rollout shop/shop     1.3.2  ✔ Succeede…
+Rollout shop/shop
+│   1.3.2 ✔ Succeeded since Thu 19 Nov
+│   09:05 UTC (2d4h), by
+│   alice@example.com: "spring prices"
 │ Next                1.5.0, held by 2
 ├─ Gates              <✗> 2 of 3 are well
-│  ├─ RolloutGate/qa  <✗> holds back ever…
+│  ├─ RolloutGate/qa  <✗>
+│  │     holds back every release
 │  └─ 2 others        <✔>
 ├─ Health             <✔> 3 HealthChecks
-└─ Targets            <✔> 2 of 2 applied …
-   └─ OCIRepository/shop  <✔> 1.3.2@sha25…
-      ├─ Kustomization/shop  <◎> 大きい ` + combining[:3] + `…
-      │     Ready=Unknown  Progressing:…
+└─ Targets            <✔>
+      2 of 2 applied 1.3.2
+   └─ OCIRepository/shop  <✔>
+         1.3.2@sha256:a11b01f8
+      ├─ Kustomization/shop  <◎>
+      │     大きい ` + combining + `
+      │     Ready=Unknown
+      │        Progressing: running
       │  ├─ 5 Deployments (a, b, c, and…
-      │  ├─ Service/other/web  <‖> \x1b[2…
+      │  ├─ Service/other/web  <‖>
+      │  │     ` + harmless + `
       │  ├─ Namespace/other  <?> two lines
       │  └─ 1 other   <✔>
-      └─ Kustomization/db  <✔> 14 objects…
+      └─ Kustomization/db  <✔>
+            14 objects, all current
 `},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -142,18 +154,18 @@ func TestHeadIsDrawn(t *testing.T) {
 			[]string{"Rollout shop/shop     no release yet", "| Next                1.5.0, goes now: the newest eligible release of ImagePolicy shop"},
 		},
 		"suspended": {
-			tree.Head{Suspended: true, Next: &tree.Next{Version: "1.5.0", Promotes: true, Message: "pinned"}}, tree.Suspended,
+			tree.Head{Suspended: true, Problems: []explain.Problem{{Reason: "Suspended", Message: "the Rollout is suspended"}}, Next: &tree.Next{Version: "1.5.0", Promotes: true, Message: "pinned"}}, tree.Suspended,
 			[]string{
-				"Rollout shop/shop     no release yet", "|                     = is suspended: nothing is promoted until you resume it",
+				"Rollout shop/shop     no release yet", "|                     = Suspended: the Rollout is suspended",
 				"| Next                1.5.0, goes once you resume it: pinned",
 			},
 		},
 		"failed, and a request that cannot be fulfilled": {
-			tree.Head{Version: "1.3.2", State: "Failed", StateMessage: "HealthCheck smoke: 502", Problem: "spec.wantedVersion cannot be a tag", Warning: "ImagePolicy shop admits a single tag", Next: &tree.Next{Version: "1.5.0"}},
+			tree.Head{Version: "1.3.2", State: "Failed", StateMessage: "HealthCheck smoke: 502", Problems: []explain.Problem{{Reason: "InvalidWantedVersion", Message: "spec.wantedVersion cannot be a tag"}}, Next: &tree.Next{Version: "1.5.0"}},
 			tree.Failed,
 			[]string{
 				"Rollout shop/shop     1.3.2  x Failed", "|                     x HealthCheck smoke: 502",
-				"|                     x spec.wantedVersion cannot be a tag", "|                     ! ImagePolicy shop admits a single tag", "| Next                1.5.0",
+				"|                     ! InvalidWantedVersion: spec.wantedVersion cannot be a tag", "| Next                1.5.0",
 			},
 		},
 	} {
@@ -170,7 +182,7 @@ func TestHeadIsDrawn(t *testing.T) {
 	}
 }
 
-func TestTreeLeavesOutTheMiddleOfWhatFluxSays(t *testing.T) {
+func TestTreeWrapsWhatFluxSays(t *testing.T) {
 	why := "Job/shop/migrate dry-run failed (Invalid): spec.template: Invalid value: {}: field is immutable"
 	of := tree.Tree{
 		Head: tree.Head{Version: "1.1.0", State: "Failed", StateMessage: why, Message: "the newest eligible release of ImagePolicy shop"},
@@ -180,7 +192,8 @@ func TestTreeLeavesOutTheMiddleOfWhatFluxSays(t *testing.T) {
 	if err := show.Tree(&text, of, show.TreeStyle{Style: show.Style{Unicode: true, Width: 70}}); err != nil {
 		t.Fatal(err)
 	}
-	want := "Rollout shop/shop     1.1.0  ✗ Failed: \"the newest eligible release o…\n" +
+	want := "Rollout shop/shop     1.1.0 ✗ Failed: \"the newest eligible release of\n" +
+		"│                     ImagePolicy shop\"\n" +
 		"│                     ✗ Job/shop/migrate dry-run failed (Invalid):\n" +
 		"│                       spec.template: Invalid value: {}: field is\n" +
 		"│                       immutable\n"

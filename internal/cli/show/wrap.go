@@ -19,17 +19,19 @@ func (p Printer) Prose(format string, args ...any) {
 }
 
 // Command writes what a user can do, with a remark behind it, or below it where there is no
-// room. The command itself is never broken.
+// room. A shell takes each line of the remark as a comment. The command itself is never broken.
 func (p Printer) Command(indent, command, remark string) {
 	line := indent + string(p.Sign(Do)) + " " + Clean(command)
-	switch behind := line + "   " + Clean(remark); {
+	switch behind := line + "   # " + Clean(remark); {
 	case remark == "":
 		p.Line("%s", Text(line))
 	case p.Width == 0 || widthOf(behind) <= p.Width:
 		p.Line("%s", Text(behind))
 	default:
 		p.Line("%s", Text(line))
-		p.Prose("%s    %s", indent, remark)
+		for _, part := range fold(Clean(remark), max(p.Width-len(indent)-len("    # "), 1)) {
+			p.Line("%s    # %s", Text(indent), Text(part))
+		}
 	}
 }
 

@@ -45,13 +45,13 @@ func TestColorsTakeNoRoom(t *testing.T) {
 
 func TestRemarkIsBelowACommandThatLeavesItNoRoom(t *testing.T) {
 	for width, want := range map[int]string{
-		0:  "    ► approve shop   (then still held)\n",
-		38: "    ► approve shop   (then still held)\n",
-		37: "    ► approve shop\n        (then still held)\n",
-		10: "    ► approve shop\n        (then\n          still\n          held)\n",
+		0:  "    ► approve shop   # then still held\n",
+		38: "    ► approve shop   # then still held\n",
+		37: "    ► approve shop\n        # then still held\n",
+		16: "    ► approve shop\n        # then\n        # still\n        # held\n",
 	} {
 		out := &strings.Builder{}
-		Printer{Style: Style{Width: width, Unicode: true}, Out: out}.Command("    ", "approve shop", "(then still held)")
+		Printer{Style: Style{Width: width, Unicode: true}, Out: out}.Command("    ", "approve shop", "then still held")
 		if diff := cmp.Diff(want, out.String()); diff != "" {
 			t.Errorf("%d columns (-want +got):\n%s", width, diff)
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -128,7 +129,7 @@ func TestHeadSaysWhatRunsAndWhatIsNext(t *testing.T) {
 				Next: &tree.Next{Version: "1.1.0", Promotes: true, Message: "pinned manually in spec.wantedVersion"},
 			},
 		},
-		"suspended before the first release": {suspended, offer("1.0.0"), tree.Head{Suspended: true, Next: &tree.Next{
+		"suspended before the first release": {suspended, offer("1.0.0"), tree.Head{Suspended: true, Problems: []explain.Problem{{Reason: "Suspended", Message: "the Rollout is suspended: nothing happens until it is resumed"}}, Next: &tree.Next{
 			Version: "1.0.0", Promotes: true, Message: "the first release of this environment, from ImagePolicy shop",
 		}}},
 		"the ImageRepository is suspended": {
@@ -136,7 +137,7 @@ func TestHeadSaysWhatRunsAndWhatIsNext(t *testing.T) {
 			[]client.Object{fixture.MakePolicy("shop").Latest("1.0.0").Obj(), fixture.MakeScan("shop").Suspended().Found("1.0.0").Obj()},
 			tree.Head{
 				Version: "1.0.0", ID: ptr.To(int64(1)), State: "Succeeded", Since: since(time.Hour),
-				Unseen: "ImageRepository shop is suspended: new releases are not seen; resume it",
+				Problems: []explain.Problem{{Reason: "Suspended", Message: "ImageRepository shop is suspended: new releases are not seen; resume it"}},
 			},
 		},
 	} {
@@ -163,7 +164,7 @@ func TestGroupsTakeTheSignThatMattersMost(t *testing.T) {
 	}{
 		"a gate that does not allow the next release": {
 			objects: []client.Object{fixture.MakeGate("qa", "shop").Allow("1.0.5").Obj()}, group: "Gates",
-			want: []string{"Gates Failed 0 of 1 are well", "RolloutGate/qa Failed lets 1 versions through"},
+			want: []string{"Gates Failed 0 of 1 are well", "RolloutGate/qa Failed lets 1 version through"},
 		},
 		"gates that cannot be read": {
 			failed: &v1alpha1.RolloutGateList{}, group: "Gates",

@@ -27,7 +27,7 @@ func gatesOf(in promotion.Input, d promotion.Decision) *Node {
 		node := &Node{Object: own("RolloutGate", gate.Namespace, gate.Name), Sign: Well, Text: summaries[at].Message}
 		node.Object.UID = gate.UID
 		if slices.Contains(holding, gate.Name) {
-			node.Sign = Failed
+			node.Sign, node.Text = Failed, described(node.Text, promotion.Described(gate))
 		}
 		group.Children = append(group.Children, node)
 	}
@@ -51,16 +51,23 @@ func schedulesOf(in promotion.Input) *Node {
 	group := &Node{Name: "Schedules"}
 	for _, window := range in.Gates.Schedules {
 		kind, name, _ := strings.Cut(window.Schedule, " ")
-		node := &Node{Object: own(kind, namespaceOf(kind, in.Rollout.Namespace), name), Sign: Waits, Text: window.Message}
+		node := &Node{Object: own(kind, namespaceOf(kind, in.Rollout.Namespace), name), Sign: Waits, Text: window.Message, Until: timeOf(window.Until)}
 		switch {
 		case window.Problem != nil:
 			node.Sign, node.Text = Failed, window.Problem.Message
 		case window.Open:
 			node.Sign = Well
+		default:
+			node.Text = described(node.Text, window.Description)
 		}
 		group.Children = append(group.Children, node)
 	}
 	return summed(group, "no schedules")
+}
+
+// described returns the state of what holds a release, and what its author says of it.
+func described(state, description string) string {
+	return strings.TrimSuffix(state+": "+description, ": ")
 }
 
 // namespaceOf returns the namespace of a schedule that selects a Rollout.

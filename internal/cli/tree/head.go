@@ -3,34 +3,27 @@
 package tree
 
 import (
-	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
-	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 func headOf(in promotion.Input, d promotion.Decision) Head {
-	h := Head{Suspended: in.Rollout.Spec.Suspend, Next: nextOf(d)}
-	if problem := cmp.Or(d.Problem, in.Content().NotPromotedProblem()); problem != nil {
-		h.Problem = problem.Message
-	}
-	if in.Policy.Problem != nil {
-		h.Unseen = in.Policy.Problem.Message
-	}
-	if floating := releases.FloatingTag(in.Policy); floating != nil {
-		h.Warning = floating.Message
-	}
+	h := Head{Suspended: in.Rollout.Spec.Suspend, Next: nextOf(d), Problems: explain.Problems(in, d)}
 	entry := in.Rollout.Current()
 	if entry == nil {
 		return h
 	}
 	h.Version, h.ID, h.State, h.Since = entry.Version.Tag, entry.ID, string(entry.State()), timeOf(entry.Timestamp.Time)
 	h.Message, h.StateMessage = ptr.Deref(entry.Message, ""), promotion.StateMessage(in.Rollout)
+	if state := explain.StateNow(in, d); state.Kind == explain.StateFailed {
+		h.StateMessage = state.Cause // with whether it goes back by itself
+	}
 	if entry.TriggeredBy != nil && entry.TriggeredBy.Kind != v1alpha1.TriggeredBySystem {
 		h.By = entry.TriggeredBy.Name
 	}

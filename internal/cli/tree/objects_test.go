@@ -65,6 +65,7 @@ func clusterOf(t *testing.T, objects ...client.Object) *snapshot.Snapshot {
 // build returns the tree of a Rollout, read from a cluster.
 func build(t *testing.T, from *snapshot.Snapshot, rollout *v1alpha1.Rollout, limits tree.Limits) tree.Tree {
 	t.Helper()
+	rollout.Status.ObservedGeneration = rollout.Generation
 	s := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true, Quarantines: true}.Gather(t.Context(), rollout, fixture.Noon)
 	return tree.Builder{Reader: from, Limits: limits}.Build(t.Context(), s, promotion.Decide(s.Input))
 }

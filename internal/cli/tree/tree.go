@@ -35,6 +35,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
 )
 
@@ -93,14 +94,8 @@ type Head struct {
 	Message string `json:"message,omitempty"`
 	// Suspended is true if the Rollout is suspended.
 	Suspended bool `json:"suspended,omitempty"`
-	// Problem is what prevents the whole Rollout, or a request of a user, from being
-	// carried out; empty if there is nothing.
-	Problem string `json:"problem,omitempty"`
-	// Unseen is why newer releases may not be known; empty if they are.
-	Unseen string `json:"unseen,omitempty"`
-	// Warning is what a user should know although it prevents nothing; empty if there is
-	// nothing.
-	Warning string `json:"warning,omitempty"`
+	// Problems are what stands above all candidates.
+	Problems []explain.Problem `json:"problems,omitempty"`
 	// Next is the release that is next; nil if there is none.
 	Next *Next `json:"next,omitempty"`
 }
@@ -141,6 +136,8 @@ type Node struct {
 	Text string `json:"text,omitempty"`
 	// Message is everything that is said of it.
 	Message string `json:"message,omitempty"`
+	// Until is when time alone changes the state; nil if it does not.
+	Until *metav1.Time `json:"until,omitempty"`
 	// Conditions are those of the object.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Measured is what was measured, if the object is a HealthCheck that is measured.

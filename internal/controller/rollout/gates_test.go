@@ -94,7 +94,7 @@ func TestAllowedVersions(t *testing.T) {
 			want: "1.1.0",
 			shown: []v1alpha1.RolloutGateStatusSummary{
 				{Name: "a", Passing: yes(), AllowedVersions: []string{"1.1.0", "1.2.0"}, Message: "lets 2 versions through"},
-				{Name: "b", Passing: yes(), AllowedVersions: []string{"1.1.0"}, Message: "lets 1 versions through"}},
+				{Name: "b", Passing: yes(), AllowedVersions: []string{"1.1.0"}, Message: "lets 1 version through"}},
 		},
 		"of another Rollout's gate mean nothing": {
 			gates: []client.Object{fixture.MakeGate("a", "cart").Allow().Obj()},

@@ -39,7 +39,7 @@ func TestCandidatesAndGatesAreShownInEachState(t *testing.T) {
 			s.Expect(s.rollout("shop").Status.ReleaseCandidates[0].Tag).To(Equal("1.5.0"))
 			s.Expect(s.rollout("shop").Status.GatedReleaseCandidates).To(BeEmpty())
 			s.Expect(s.rollout("shop").Status.Gates).To(ContainElement(v1alpha1.RolloutGateStatusSummary{
-				Name: "late", Passing: yes(), AllowedVersions: []string{"1.5.0"}, Message: "lets 1 versions through"}))
+				Name: "late", Passing: yes(), AllowedVersions: []string{"1.5.0"}, Message: "lets 1 version through"}))
 
 			if s.rollout("shop").Current().State() == v1alpha1.BakeSucceeded {
 				return // only gates hold it

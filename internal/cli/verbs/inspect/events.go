@@ -128,7 +128,7 @@ func (l *listingEvents) table(events []tree.Event, header []string) {
 	if len(events) == 0 {
 		return
 	}
-	table := show.Table{Header: header, Lines: linesOfWhy}
+	table := show.Table{Header: header}
 	for _, e := range events {
 		message := e.Message
 		if e.Count > 1 {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,7 +53,7 @@ objects that are read now. Each command that is suggested was tried on them firs
 	}
 	e.out = program.NewOutput(cmd)
 	cmd.Flags().StringVar(&e.tag, "version", "", "explain only this release, which may be any tag")
-	cmd.Flags().BoolVar(&e.check, "check", false, "exit with 2 if the release, or without --version every candidate, is held")
+	cmd.Flags().BoolVar(&e.check, "check", false, "exit with 2 if nothing can go out: the release, or without --version every candidate, is held, the Rollout is suspended, or it has failed")
 	cmd.Flags().StringVar(&e.at, "at", "", "decide as at this time (RFC 3339), or in a while (+2h)")
 	p.ReadsFiles(cmd.Flags())
 	return cmd
@@ -88,6 +89,7 @@ func Explanation(v program.View, remedies int) explain.Explanation {
 	x.TypeMeta = program.AnswerKind("Explanation")
 	switch partly := v.Partly(); {
 	case partly != "":
+		x.State = explain.StateOf(v.Rollout)
 		if !v.Unread.OnlyHold() { // they are about what could not be read
 			x.Problems = slices.DeleteFunc(x.Problems, func(p explain.Problem) bool {
 				return p.Reason != explain.SuspendedReason && p.Reason != explain.BehindReason
@@ -111,25 +113,31 @@ func incomplete(err error) string {
 	return "this answer may be incomplete: " + strings.ReplaceAll(err.Error(), "\n", "; ")
 }
 
-// isHeld reports whether there are candidates, and none of them can go.
+// isHeld reports whether nothing can go out: each candidate is held, or there is none because
+// something is wrong.
 func isHeld(e explain.Explanation) bool {
-	for _, candidate := range e.Candidates {
-		if len(candidate.Holds) == 0 {
-			return false
-		}
+	wrong := []explain.Kind{explain.StateFailed, explain.StateStalled, explain.StateWaiting, explain.StateUnseen}
+	if len(e.Candidates) == 0 {
+		return e.State.Kind == explain.StateSuspended || slices.Contains(wrong, e.State.Kind)
 	}
-	return len(e.Candidates) > 0
+	return e.State.Kind == explain.StateSuspended || !slices.ContainsFunc(e.Candidates, isFree)
 }
+
+func isFree(c explain.Candidate) bool { return len(c.Holds) == 0 }
 
 // all explains the Rollout with all candidates.
 func (e *explaining) all(v program.View, x explain.Explanation) {
 	e.Program.Out.Prose("%s", show.Text(e.headline(v, x)))
-	e.failure(x)
+	if doing := doing(v); doing != "" {
+		e.Program.Out.Prose("%s %s", e.Program.Out.Sign(show.Do), doing)
+	}
+	e.state(v, x)
 	e.problems(v, x)
 	e.rollback(v, x)
-	for _, candidate := range x.Candidates {
+	for _, alike := range grouped(x.Candidates) {
 		e.Program.Out.Line("")
-		e.candidate(v, candidate)
+		e.candidate(v, alike[0])
+		e.others(alike[1:])
 	}
 	e.differences(x)
 	e.measured(v, x)
@@ -158,12 +166,22 @@ func (e *explaining) headline(v program.View, x explain.Explanation) string {
 		line += fmt.Sprintf(" %s.", verdict.Count(n, "candidate"))
 	}
 	if x.Changes != nil {
-		line += fmt.Sprintf(" Time alone changes something at %s.", show.Moment(x.Changes.Time, v.Now, e.Zone))
-	}
-	if doing := doing(v); doing != "" {
-		line += fmt.Sprintf("\n%s %s", p.Sign(show.Do), show.Clean(doing))
+		line += fmt.Sprintf(changes(v, x.Changes.Time), show.Moment(x.Changes.Time, v.Now, e.Zone))
 	}
 	return line
+}
+
+// changes says what time alone changes, if nothing else does before.
+func changes(v program.View, at time.Time) string {
+	in := v.Input
+	in.Now, in.Gates.Schedules = at, v.Windows(at)
+	switch action := promotion.Decide(in).Action; {
+	case action == promotion.FailBake:
+		return " It fails at %s unless it is applied and healthy by then."
+	case action == promotion.FinishBake:
+		return " It succeeds at %s if it stays healthy."
+	}
+	return " Time alone changes something at %s."
 }
 
 // runsOrRecorded returns what the newest entry of the history is about.
@@ -193,13 +211,25 @@ func idOf(entry *v1alpha1.DeploymentHistoryEntry) string {
 	return fmt.Sprintf(" (#%d)", *entry.ID)
 }
 
-// failure says why the current release has failed.
-func (e *explaining) failure(x explain.Explanation) {
-	if x.Current == nil || x.Current.State() != v1alpha1.BakeFailed || x.Current.BakeStatusMessage == nil {
-		return
+// state says why the current release has failed or is not out yet, and what helps.
+func (e *explaining) state(v program.View, x explain.Explanation) {
+	p := e.Program.Out
+	switch {
+	case x.Current == nil:
+	case x.Current.State() == v1alpha1.BakeFailed && x.Current.BakeStatusMessage != nil:
+		p.Prose("%s %s failed: %s", p.Sign(show.Bad), x.Current.Version.Tag, *x.Current.BakeStatusMessage)
+	case x.State.Kind == explain.StateDeploying:
+		p.Command("    ", e.CommandLine(v.Rollout.Namespace, "status", v.Rollout.Name), "all that the release reaches")
 	}
-	const longest = 512
-	e.Program.Out.Prose("%s %s failed: %s", e.Program.Out.Sign(show.Bad), x.Current.Version.Tag, truncate.Text(*x.Current.BakeStatusMessage, longest))
+	if x.State.Kind == explain.StateFailed {
+		e.remedies(v, x.Remedies)
+	}
+}
+
+func (e *explaining) remedies(v program.View, all []explain.Command) {
+	for _, remedy := range all {
+		e.Program.Out.Command("    ", e.command(v, remedy), effect(remedy))
+	}
 }
 
 func (e *explaining) problems(v program.View, x explain.Explanation) {
@@ -208,6 +238,9 @@ func (e *explaining) problems(v program.View, x explain.Explanation) {
 		if problem.Reason == v1alpha1.HistoryOutdatedReason && promotion.Decide(request.Adopt().Apply(v.Input)).Action.Promotes() {
 			e.Program.Out.Command("    ", e.CommandLine(v.Rollout.Namespace, "adopt", v.Rollout.Name), "")
 		}
+	}
+	if x.State.Kind == explain.StateSuspended {
+		e.remedies(v, x.Remedies)
 	}
 }
 
@@ -222,7 +255,7 @@ func (e *explaining) rollback(v program.View, x explain.Explanation) {
 	case back.Done && back.Reason == v1alpha1.AutomaticRollbackReason:
 		sign = show.Do
 	case back.Until != nil:
-		sign, ends = show.Waits, fmt.Sprintf(" (in %s)", show.Span(back.Until.Sub(v.Now)))
+		sign, ends = show.Waits, fmt.Sprintf(" (%s)", e.when(v, back.Until.Time))
 	}
 	e.Program.Out.Prose("%s %s: %s%s", e.Program.Out.Sign(sign), back.Reason, back.Message, ends)
 }
@@ -237,15 +270,58 @@ func (e *explaining) candidate(v program.View, c explain.Candidate) {
 	for _, hold := range c.Holds {
 		sign, ends := show.Bad, ""
 		if hold.Until != nil {
-			sign, ends = show.Waits, fmt.Sprintf(" (ends by itself in %s)", show.Span(hold.Until.Sub(v.Now)))
+			sign, ends = show.Waits, fmt.Sprintf(" (ends by itself %s)", e.when(v, hold.Until.Time))
 		}
 		p.Prose("  %s %s  %s%s", p.Sign(sign), hold.Reason, hold.Message, ends)
+		for _, detail := range hold.Details {
+			p.Prose("      %s", detail)
+		}
 	}
 	for _, application := range applicationsOf(v, c) {
-		p.Command("    ", e.CommandLine(v.Rollout.Namespace, "pipeline", application), "(what runs in the environments before)")
+		p.Command("    ", e.CommandLine(v.Rollout.Namespace, "pipeline", application), "what runs in the environments before")
 	}
-	for _, remedy := range c.Remedies {
-		p.Command("    ", e.command(v, remedy), effect(remedy))
+	e.remedies(v, c.Remedies)
+}
+
+// when returns a moment in the zone of the user. Messages have it in UTC.
+func (e *explaining) when(v program.View, t time.Time) string {
+	return fmt.Sprintf("on %s, in %s", show.Moment(t, v.Now, e.Zone), show.Span(t.Sub(v.Now)))
+}
+
+// grouped puts candidates together that are held in the same way.
+func grouped(all []explain.Candidate) [][]explain.Candidate {
+	var groups [][]explain.Candidate
+	for _, candidate := range all {
+		i := slices.IndexFunc(groups, func(g []explain.Candidate) bool { return holdsOf(g[0]) == holdsOf(candidate) })
+		if i < 0 {
+			i, groups = len(groups), append(groups, nil)
+		}
+		groups[i] = append(groups[i], candidate)
+	}
+	return groups
+}
+
+// holdsOf returns the holds of a candidate as a text without its version.
+func holdsOf(c explain.Candidate) string {
+	var text strings.Builder
+	for _, hold := range c.Holds {
+		fmt.Fprintf(&text, "%s %s\n", hold.Reason, strings.ReplaceAll(hold.Message, c.Version, "TAG"))
+	}
+	return text.String()
+}
+
+// others names candidates that are held like the one above.
+func (e *explaining) others(alike []explain.Candidate) {
+	var tags []string
+	for _, candidate := range alike {
+		tags = append(tags, candidate.Version)
+	}
+	switch {
+	case len(tags) == 0:
+	case isFree(alike[0]):
+		e.Program.Out.Prose("%s   the same", truncate.List(tags))
+	default:
+		e.Program.Out.Prose("%s   the same holds; see --version TAG", truncate.List(tags))
 	}
 }
 
@@ -268,10 +344,10 @@ func (e *explaining) command(v program.View, c explain.Command) string {
 }
 
 func effect(c explain.Command) string {
-	if c.Promotes {
+	if c.Promotes || len(c.Left) == 0 {
 		return ""
 	}
-	return "(then still held: " + strings.Join(c.Left, ", ") + ")"
+	return "then still held: " + strings.Join(c.Left, ", ")
 }
 
 // differences says what the status claims otherwise.
@@ -343,7 +419,8 @@ func (e *explaining) one(v program.View) error {
 		e.problems(v, answer.Explanation)
 		e.standing(v, answer)
 	}
-	goes := answer.Position == promotion.Deployed || len(answer.Candidates) > 0 && len(answer.Candidates[0].Holds) == 0
+	failed := answer.State.Kind == explain.StateFailed
+	goes := answer.Position == promotion.Deployed && !failed || len(answer.Candidates) > 0 && !v.Rollout.Spec.Suspend && isFree(answer.Candidates[0])
 	if e.check && !goes {
 		return program.Exit{Code: program.No}
 	}
@@ -356,7 +433,7 @@ func (e *explaining) answer(v program.View) tagAnswer {
 	x := Explanation(v, 0)
 	x.Candidates = []explain.Candidate{}
 	if standing.Verdict != nil {
-		candidate := explain.CandidateOf(*standing.Verdict)
+		candidate := explain.CandidateOf(v.Input, *standing.Verdict)
 		candidate.Remedies = explain.Commands(v.Input, *standing.Verdict, v.Possible)
 		x.Candidates = append(x.Candidates, candidate)
 	}
@@ -367,6 +444,9 @@ func (e *explaining) standing(v program.View, a tagAnswer) {
 	p := e.Program.Out
 	if a.Message != "" {
 		p.Prose("%s", a.Message)
+	}
+	if a.Position == promotion.Deployed {
+		e.state(v, a.Explanation)
 	}
 	for _, candidate := range a.Candidates {
 		e.candidate(v, candidate)

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
@@ -144,7 +145,7 @@ func (g *getting) matches(r *v1alpha1.Rollout, names []string) bool {
 	}
 	for _, filter := range []struct{ chosen, matches bool }{
 		{len(names) > 0, slices.Contains(names, r.Name)},
-		{g.held, waitsFor(r) != ""},
+		{g.held, holdsNewest(r)},
 		{g.failed, state == v1alpha1.BakeFailed},
 		{g.moving, state.Running() && !r.Spec.Suspend},
 		{g.suspends, r.Spec.Suspend},
@@ -220,6 +221,10 @@ func (g *getting) header() []string {
 
 // table returns a function that prints pages, the first one with the header.
 func (g *getting) table() func([]v1alpha1.Rollout) {
+	out := g.Program.Out
+	if g.out.Is("wide") {
+		out.Width = 0
+	}
 	return func(page []v1alpha1.Rollout) {
 		table := show.Table{}
 		if len(page) > 0 && !g.noHeader {
@@ -228,7 +233,7 @@ func (g *getting) table() func([]v1alpha1.Rollout) {
 		for i := range page {
 			table.Rows = append(table.Rows, g.row(&page[i]))
 		}
-		table.Write(g.Program.Out)
+		table.Write(out)
 	}
 }
 
@@ -290,34 +295,13 @@ func nextOf(r *v1alpha1.Rollout) string {
 	return r.Status.ReleaseCandidates[0].Tag
 }
 
-// waitsOr returns what the next release waits for. Without one, it returns why newer
-// releases may not be known.
+// waitsOr returns why nothing newer is out.
 func waitsOr(r *v1alpha1.Rollout) string {
-	switch waits := waitsFor(r); {
-	case r.Spec.Suspend:
-		return "resume"
-	case waits != "":
-		return waits
-	case len(r.Status.ReleaseCandidates) > 0:
+	state := explain.StateOf(r)
+	if state.Kind == explain.StateGoes {
 		return "-"
-	case hindrance(r) != "":
-		return hindrance(r)
 	}
-	if releases := apimeta.FindStatusCondition(r.Status.Conditions, v1alpha1.ReleasesUpdatedCondition); releases != nil && releases.Status == metav1.ConditionFalse {
-		return releases.Message
-	}
-	return "up to date"
-}
-
-// hindrance returns what keeps a target from having applied the release; empty if nothing
-// is known to.
-func hindrance(r *v1alpha1.Rollout) string {
-	for _, t := range r.Status.Targets {
-		if t.State != v1alpha1.TargetApplied && t.Message != "" {
-			return fmt.Sprintf("%s %s: %s", t.Kind, t.Name, t.Message)
-		}
-	}
-	return ""
+	return state.Cause
 }
 
 // notFollowed returns what is said of the consumers of an OCIRepository that has pulled the
@@ -331,14 +315,7 @@ func notFollowed(r *v1alpha1.Rollout) string {
 	return ""
 }
 
-// waitsFor returns the first hold of the newest candidate; empty if it has none.
-func waitsFor(r *v1alpha1.Rollout) string {
-	if len(r.Status.ReleaseCandidates) == 0 || len(r.Status.ReleaseCandidates[0].Holds) == 0 {
-		return ""
-	}
-	holds := r.Status.ReleaseCandidates[0].Holds
-	if len(holds) == 1 {
-		return holds[0].Message
-	}
-	return fmt.Sprintf("%s (and %d more)", holds[0].Message, len(holds)-1)
+// holdsNewest reports whether something holds the newest candidate.
+func holdsNewest(r *v1alpha1.Rollout) bool {
+	return len(r.Status.ReleaseCandidates) > 0 && len(r.Status.ReleaseCandidates[0].Holds) > 0
 }

@@ -84,7 +84,7 @@ func entries(p *program.Program, entries []v1alpha1.DeploymentHistoryEntry) {
 		p.Err.Line("nothing was promoted yet")
 		return
 	}
-	table := show.Table{Header: []string{"#", "VERSION", "WHEN", "BY", "OUTCOME", "APPLIED", "BAKED", "WHY"}, Lines: linesOfWhy}
+	table := show.Table{Header: []string{"#", "VERSION", "WHEN", "BY", "OUTCOME", "APPLIED", "BAKED", "WHY"}}
 	for i := range entries {
 		entry := &entries[i]
 		table.Rows = append(table.Rows, []string{
@@ -95,13 +95,6 @@ func entries(p *program.Program, entries []v1alpha1.DeploymentHistoryEntry) {
 	table.Write(p.Out)
 }
 
-// On a terminal, a row of the list has so many lines for why it was promoted and failed, and
-// one promotion so many that nothing of its messages is left out.
-const (
-	linesOfWhy   = 3
-	linesOfEntry = 100
-)
-
 func number(entry *v1alpha1.DeploymentHistoryEntry) string {
 	if entry.ID == nil {
 		return "-"
@@ -109,11 +102,11 @@ func number(entry *v1alpha1.DeploymentHistoryEntry) string {
 	return strconv.FormatInt(*entry.ID, 10)
 }
 
-// why returns what caused the promotion, and what failed it.
+// why returns what failed the promotion, and what caused it.
 func why(entry *v1alpha1.DeploymentHistoryEntry) string {
 	text := program.OrDash(entry.Message)
 	if entry.State() == v1alpha1.BakeFailed && entry.BakeStatusMessage != nil {
-		return text + "; failed: " + *entry.BakeStatusMessage
+		return "failed: " + *entry.BakeStatusMessage + "; promoted: " + text
 	}
 	return text
 }
@@ -148,7 +141,7 @@ func entry(p *program.Program, entry *v1alpha1.DeploymentHistoryEntry) {
 	for _, check := range entry.FailedHealthChecks {
 		rows = append(rows, []string{"Failed check", fmt.Sprintf("%s/%s: %s", check.Namespace, check.Name, program.OrDash(check.Message))})
 	}
-	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" }), Lines: linesOfEntry}.Write(p.Out)
+	show.Table{Rows: slices.DeleteFunc(rows, func(row []string) bool { return row[1] == "-" })}.Write(p.Out)
 }
 
 // stoodStill returns for how long the bake time stood still before it went on.

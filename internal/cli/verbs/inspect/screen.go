@@ -68,7 +68,7 @@ func (s *screen) noted(columns int) []string {
 // lined returns the lines of a table, each of them at most so many columns wide.
 func (s *screen) lined(table show.Table, columns int) []string {
 	style, text := s.Out.Style, &strings.Builder{}
-	style.Width = columns
+	style.Width, table.Cut = columns, true
 	table.Write(show.Printer{Style: style, Out: text})
 	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
 }

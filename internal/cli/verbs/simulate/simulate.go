@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
@@ -45,6 +46,8 @@ type Simulation struct {
 	Name            string `json:"name"`
 	// Assumes is what was assumed of everything that the engine does not decide.
 	Assumes []string `json:"assumes"`
+	// Problems are what stands above all candidates.
+	Problems []explain.Problem `json:"problems,omitempty"`
 	// Steps are what happens, in order.
 	Steps []SimulatedStep `json:"steps"`
 	// Held is the newest candidate that is still held at the end.
@@ -135,13 +138,13 @@ func (s *simulating) run(ctx context.Context, name string) error {
 func simulated(v program.View, result simulation.Result, said []string, until time.Time) Simulation {
 	answer := Simulation{
 		TypeMeta: program.AnswerKind("Simulation"), Namespace: v.Rollout.Namespace, Name: v.Rollout.Name,
-		Assumes: said, Steps: []SimulatedStep{}, End: result.End, Until: metav1.NewTime(until),
+		Assumes: said, Problems: explain.Problems(v.Input, v.Decision), Steps: []SimulatedStep{}, End: result.End, Until: metav1.NewTime(until),
 	}
 	for _, step := range result.Steps {
 		answer.Steps = append(answer.Steps, stepOf(step))
 	}
 	if candidates := result.Last.Candidates; len(candidates) > 0 && !candidates[0].Eligible() {
-		answer.Held = new(explain.CandidateOf(candidates[0]))
+		answer.Held = new(explain.CandidateOf(v.Input, candidates[0]))
 	}
 	return answer
 }
@@ -157,8 +160,11 @@ func stepOf(step simulation.Step) SimulatedStep {
 func (s *simulating) text(v program.View, answer Simulation) {
 	p := s.Program.Out
 	p.Prose("Assuming: %s.", strings.Join(answer.Assumes, ", "))
+	for _, problem := range answer.Problems {
+		p.Prose("%s %s: %s", p.Sign(show.Warns), problem.Reason, problem.Message)
+	}
 	if len(v.Decision.Candidates) > 0 && !v.Decision.Candidates[0].Eligible() {
-		s.holds(v.Now, explain.CandidateOf(v.Decision.Candidates[0]))
+		s.holds(v.Now, explain.CandidateOf(v.Input, v.Decision.Candidates[0]))
 	}
 	for _, step := range answer.Steps {
 		id := ""
@@ -248,6 +254,10 @@ func Forecast(p *program.Program, v program.View) {
 			p.Out.Line("If nobody does anything: %s goes out on %s.", step.Decision.Release.Tag, show.Moment(step.At, v.Now, p.Zone))
 			return
 		}
+	}
+	if candidates := v.Decision.Candidates; len(candidates) > 0 && candidates[0].HeldBy(environmentsv1.UpstreamPendingReason, environmentsv1.UpstreamSoakingReason) {
+		p.Out.Prose("If nobody does anything: %s does not go out before the environments before this one have proven it.", candidates[0].Release.Tag)
+		return
 	}
 	p.Out.Line("If nobody does anything: nothing goes out in the next %s.", verdict.Count(int(forecastFor.Hours())/program.HoursPerDay, "day"))
 }
