@@ -95,7 +95,7 @@ var rows = []row{
 	{call: "approve gated --gate qa --version 1.1.0", lets: true},
 	{call: "create gate night --rollout gated"},
 	{call: "create schedule weekend --all --deny Sat,Sun"},
-	{call: "create rollout other --image-policy pinned --oci-repository pinned"},
+	{call: "create rollout other --image-policy gated --oci-repository free", lets: true},
 	{call: "suspend gated"},
 	{call: "resume gated"},
 	{call: "freeze gated -m x"},
@@ -223,7 +223,9 @@ func holds(s *env.Env) []client.Object {
 	recall.Spec.Image, recall.Spec.Tags, recall.Spec.Reason = imageOf(s, "recalled"), []string{"1.1.0"}, "CVE-2026-0001"
 	kept := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "kept"}}
 	kept.Spec.Image, kept.Spec.Tags, kept.Spec.Reason = imageOf(s, "kept"), []string{"1.1.0"}, "loses orders"
-	return []client.Object{gate, freeze, schedule, recall, kept}
+	free := s.Another("gated").OCIRepository(s.Plane.Registry.Host())
+	free.Name, free.Annotations = "free", nil
+	return []client.Object{gate, freeze, schedule, recall, kept, free}
 }
 
 func imageOf(s *env.Env, name string) string {
