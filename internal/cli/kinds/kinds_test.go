@@ -3,7 +3,6 @@
 package kinds_test
 
 import (
-	"io/fs"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,36 +11,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 
-	coordinationcrd "github.com/fluxrollouts/rollout-controller/config/coordination/crd"
-	"github.com/fluxrollouts/rollout-controller/config/crd"
+	"github.com/fluxrollouts/rollout-controller/config"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
 
 func TestEveryKindOfOursIsInTheTableWithItsScopeAndItsPlural(t *testing.T) {
-	for _, files := range []fs.FS{crd.Bases, coordinationcrd.Bases} {
-		names, err := fs.Glob(files, "bases/*.yaml")
-		if err != nil || len(names) == 0 {
-			t.Fatal(names, err)
+	for _, content := range config.Definitions() {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := yaml.Unmarshal(content, definition); err != nil {
+			t.Fatal(err)
 		}
-		for _, name := range names {
-			content, err := fs.ReadFile(files, name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			definition := &apiextensionsv1.CustomResourceDefinition{}
-			if err := yaml.Unmarshal(content, definition); err != nil {
-				t.Fatal(err)
-			}
-			of := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
-			known, found := kinds.Of(of)
-			switch {
-			case !found:
-				t.Errorf("%s is not in the table", of)
-			case known.Global != (definition.Spec.Scope == apiextensionsv1.ClusterScoped):
-				t.Errorf("%s is %s, and the table says otherwise", of, definition.Spec.Scope)
-			case strings.ToLower(kinds.Plural(of.Kind)) != definition.Spec.Names.Plural:
-				t.Errorf("the plural of %s is %s, want %s", of, kinds.Plural(of.Kind), definition.Spec.Names.Plural)
-			}
+		of := schema.GroupKind{Group: definition.Spec.Group, Kind: definition.Spec.Names.Kind}
+		known, found := kinds.Of(of)
+		switch {
+		case !found:
+			t.Errorf("%s is not in the table", of)
+		case known.Global != (definition.Spec.Scope == apiextensionsv1.ClusterScoped):
+			t.Errorf("%s is %s, and the table says otherwise", of, definition.Spec.Scope)
+		case strings.ToLower(kinds.Plural(of.Kind)) != definition.Spec.Names.Plural:
+			t.Errorf("the plural of %s is %s, want %s", of, kinds.Plural(of.Kind), definition.Spec.Names.Plural)
 		}
 	}
 }
