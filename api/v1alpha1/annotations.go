@@ -66,6 +66,21 @@ const (
 	// ValuesAnnotationSuffix is the end of the annotation's key.
 	ValuesAnnotationSuffix = ".from"
 
+	// DigestAnnotationPrefix begins the keys of annotations that name the Rollout which
+	// writes the digest of its release into an object, in addition to the version. They have
+	// a domain of their own, because clients read the value of any rollout.kuberik.com
+	// annotation on an OCIRepository as the Rollout that writes its tag.
+	DigestAnnotationPrefix = "digest.rollout.kuberik.com/"
+	// DigestRefAnnotation on an OCIRepository names the Rollout that writes its
+	// spec.ref.digest. It needs RolloutAnnotation with the same name.
+	DigestRefAnnotation = DigestAnnotationPrefix + "ref"
+	// DigestSubstituteAnnotationPrefix, followed by the name of a variable, is an
+	// annotation on a Kustomization: the variable gets the digest, as sha256:<hex>.
+	DigestSubstituteAnnotationPrefix = DigestAnnotationPrefix + "substitute."
+	// DigestValuesAnnotationPrefix, followed by the path of a value, is an annotation on a
+	// HelmRelease: the value gets the digest, as sha256:<hex>.
+	DigestValuesAnnotationPrefix = DigestAnnotationPrefix + "values."
+
 	// PromotionAnnotationPrefix, followed by the name of a Rollout, is an annotation on the
 	// objects that this Rollout writes. Its value is the id of the history entry for which
 	// the object was written last. A name with more than 63 characters is truncated and ends

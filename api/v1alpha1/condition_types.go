@@ -237,6 +237,12 @@ const (
 	// TargetRestoredReason: a target that was changed manually, or annotated later, was
 	// set to the current version.
 	TargetRestoredReason = "TargetRestored"
+	// TargetPinnedReason: the digest of the current release was written into a target that
+	// had its tag.
+	TargetPinnedReason = "TargetPinned"
+	// TargetUnpinnedReason: the digest was removed from an OCIRepository, which pulls by the
+	// tag again.
+	TargetUnpinnedReason = "TargetUnpinned"
 	// ConsumerLostReason: the last Kustomization or HelmRelease that applied an OCIRepository
 	// is gone.
 	ConsumerLostReason = "ConsumerLost"

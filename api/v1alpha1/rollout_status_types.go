@@ -98,7 +98,7 @@ const (
 )
 
 // TargetReason is why a target is in its state.
-// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted
+// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted;DigestUnknown;OtherImage
 type TargetReason string
 
 const (
@@ -146,6 +146,10 @@ const (
 	TargetConsumerElsewhere TargetReason = "ConsumerElsewhere"
 	// TargetNotPromoted: Flux runs a version that the Rollout has not promoted.
 	TargetNotPromoted TargetReason = "NotPromoted"
+	// TargetDigestUnknown: the object gets the digest of the release, which is not known.
+	TargetDigestUnknown TargetReason = "DigestUnknown"
+	// TargetOtherImage: the object gets the digest of the release, and pulls another image.
+	TargetOtherImage TargetReason = "OtherImage"
 )
 
 // TargetStatus shows one Flux object that the Rollout writes, or that must have applied

@@ -227,7 +227,7 @@ func trimMetadata(o client.Object) {
 }
 
 func isReadAnnotation(key string) bool {
-	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation || targets.IsPromotion(key) ||
+	return key == v1alpha1.RolloutAnnotation || key == unreadable.Annotation || targets.IsPromotion(key) || targets.IsDigestAnnotation(key) ||
 		strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) || strings.HasPrefix(key, v1alpha1.ValuesAnnotationPrefix)
 }
 

@@ -53,12 +53,12 @@ func TestCachesKeepHowLongFluxWaits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, rollout := NewWithT(t), fixture.MakeRollout("shop").Obj()
-			want := target.Observe(rollout, "1.0.0").Waits
+			want := target.Observe(rollout, targets.Release{Tag: "1.0.0"}).Waits
 			for range 2 { // an object may be trimmed more than once
 				_, err := new(trimmer).trim(target.Object())
 				g.Expect(err).NotTo(HaveOccurred())
 			}
-			g.Expect(target.Observe(rollout, "1.0.0").Waits).To(Equal(want))
+			g.Expect(target.Observe(rollout, targets.Release{Tag: "1.0.0"}).Waits).To(Equal(want))
 		})
 	}
 }

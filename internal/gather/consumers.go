@@ -25,7 +25,7 @@ func (g Gatherer) asRecorded(s *Snapshot, t targets.Target, seen content.Target)
 	if !g.OneNamespace || seen.State != v1alpha1.TargetApplied || len(t.Elsewhere) > 0 {
 		return seen
 	}
-	was := seen.StoredIn(s.Rollout.Status.Targets, s.version())
+	was := seen.StoredIn(s.Rollout.Status.Targets, s.release().Tag)
 	if was != nil && was.Reason == v1alpha1.TargetConsumerElsewhere {
 		seen.Reason, seen.Message = was.Reason, was.Message
 	}

@@ -56,7 +56,7 @@ func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets
 }
 
 func (g Gatherer) liveState(s *Snapshot, i int, t targets.Target) content.Target {
-	gathered, now := s.Targets.All[i], g.permitted(t, t.Observe(s.Rollout, s.Rollout.Current().Version.Tag))
+	gathered, now := s.Targets.All[i], g.permitted(t, t.Observe(s.Rollout, s.release()))
 	isSame := t.Object().GetUID() == s.Found[i].Object().GetUID()
 	if isSame && gathered.Name != "" && gathered.State != v1alpha1.TargetApplied && now.State != v1alpha1.TargetApplied {
 		return gathered

@@ -25,7 +25,10 @@ func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 		found, err = targets.WithConsumersElsewhere(ctx, g.Client, found, g.HelmReleases)
 	}
 	if err == nil {
-		s.Found = found
+		for i := range found {
+			found[i].Ranked = s.Policy.Image
+		}
+		s.Found, s.Targets.Pinned = found, targets.PinnedAmong(found)
 		err = g.gatherUnrecorded(ctx, s)
 	}
 	if err != nil {
@@ -61,15 +64,15 @@ func (s *Snapshot) withoutTargets(err error) error {
 // observe returns the state of a target for the version of the newest entry, or of the
 // possible first entry.
 func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (content.Target, error) {
-	rollout, version := s.Rollout, s.version()
-	seen := g.permitted(t, t.Observe(rollout, version))
+	rollout, release := s.Rollout, s.release()
+	seen := g.permitted(t, t.Observe(rollout, release))
 	if rollout.Current() == nil {
 		seen = t.BeforeHistory(seen)
 	}
 	if seen.State == v1alpha1.TargetApplied && g.Memory != nil && g.Memory.Stale(t.Object()) {
 		seen.State = v1alpha1.TargetPending // the cache does not show our write yet
 	}
-	seen = remember(rollout, t, seen, version)
+	seen = remember(rollout, t, seen, release)
 	seen.NotStarted = g.notStarted(ctx, rollout, t, seen)
 	if g.Memory == nil {
 		return seen, nil
@@ -105,15 +108,15 @@ func (g Gatherer) permitted(t targets.Target, seen content.Target) content.Targe
 // remember keeps the last known failure of a target while Flux tries again, and why Flux
 // could not get what it should apply. It drops a rejected write once there is nothing left
 // to write.
-func remember(rollout *v1alpha1.Rollout, t targets.Target, seen content.Target, version string) content.Target {
+func remember(rollout *v1alpha1.Rollout, t targets.Target, seen content.Target, release targets.Release) content.Target {
 	if seen.State != v1alpha1.TargetPending || seen.Reason != "" {
 		return seen
 	}
-	was := seen.StoredIn(rollout.Status.Targets, version)
+	was := seen.StoredIn(rollout.Status.Targets, release.Tag)
 	if was == nil || was.State != v1alpha1.TargetFailed && !stillLacks(t, was) {
 		return seen
 	}
-	if written := !t.Writable(version) && !t.OwnsTooMuch(); written && was.Reason == v1alpha1.TargetRejected {
+	if written := !t.Writable(release) && !t.OwnsTooMuch(); written && was.Reason == v1alpha1.TargetRejected {
 		return seen
 	}
 	seen.State, seen.Reason, seen.Message = was.State, was.Reason, was.Message
@@ -128,15 +131,15 @@ func stillLacks(t targets.Target, was *v1alpha1.TargetStatus) bool {
 	return was.State == v1alpha1.TargetPending && was.Reason == v1alpha1.TargetArtifactFailed && t.LacksArtifact()
 }
 
-// version returns the version that targets should have; empty if it is not known yet.
-func (s *Snapshot) version() string {
+// release returns the release that targets should have; empty if it is not known yet.
+func (s *Snapshot) release() targets.Release {
 	switch current := s.Rollout.Current(); {
 	case current != nil:
-		return current.Version.Tag
+		return targets.ReleaseOf(current)
 	case len(s.Targets.Carried) == 1: // of a history that is empty
-		return s.Targets.Carried[0]
+		return targets.Release{Tag: s.Targets.Carried[0], Adopted: true}
 	}
-	return ""
+	return targets.Release{}
 }
 
 // gatherUnrecorded reads, while there is no history, which versions the targets have:

@@ -41,7 +41,7 @@ func TestRememberedFailureIsKnownByItsReason(t *testing.T) {
 				Kind: seen.Kind, Namespace: seen.Namespace, Name: seen.Name, Version: tag,
 				State: v1alpha1.TargetFailed, Reason: tt.reason, Message: tt.message,
 			}}
-			got := remember(rollout, tt.target, seen, tag)
+			got := remember(rollout, tt.target, seen, targets.Release{Tag: tag})
 			g.Expect(got.State).To(Equal(tt.state))
 			g.Expect(got.Unhealthy).To(Equal(tt.reason == v1alpha1.TargetUnhealthy))
 		})

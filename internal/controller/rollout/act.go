@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,7 @@ func (r *Reconciler) act(ctx context.Context, rollout *v1alpha1.Rollout, s gathe
 		return false, nil
 	}
 	if d.Action.Promotes() {
-		r.memory.of(client.ObjectKeyFromObject(rollout)).notePromotion(rollout.Current().Version.Tag, s.Found)
+		r.memory.of(client.ObjectKeyFromObject(rollout)).notePromotion(targets.ReleaseOf(rollout.Current()), s.Found)
 	}
 	all := r.tasks(rollout, s, d)
 	now := all[:min(len(all), mostWrites)]
@@ -91,10 +90,10 @@ func rank(t task) int {
 // outdated returns the targets that, as far as the cache shows, lack the version of the
 // newest entry and may be written now.
 func (r *Reconciler) outdated(rollout *v1alpha1.Rollout, all []targets.Target) []targets.Target {
-	version, m := rollout.Current().Version.Tag, r.memory.of(client.ObjectKeyFromObject(rollout))
+	release, m := targets.ReleaseOf(rollout.Current()), r.memory.of(client.ObjectKeyFromObject(rollout))
 	var outdated []targets.Target
 	for _, t := range all {
-		if t.Writable(version) && !r.writes.Stale(t.Object()) && m.mayWrite(t, version, r.Now()) {
+		if t.Writable(release) && !r.writes.Stale(t.Object()) && m.mayWrite(t, release, r.Now()) {
 			outdated = append(outdated, t)
 		}
 	}
@@ -141,10 +140,10 @@ func (r *Reconciler) write(ctx context.Context, rollout *v1alpha1.Rollout, t tar
 	case err != nil:
 		return rejected(t, err)
 	}
-	contested := r.accepted(rollout, t).noteWrite(current.Version.Tag, t, r.Now())
+	contested := r.accepted(rollout, t).noteWrite(targets.ReleaseOf(current), t, r.Now())
 	if !contested && !current.State().Running() && !d.Action.Promotes() {
-		announce.Event(ctx, r.Events, rollout, corev1.EventTypeNormal, v1alpha1.TargetRestoredReason,
-			fmt.Sprintf("%s had drifted and was set to %s again", t, current.Version.Tag))
+		reason, message := t.Corrected(targets.ReleaseOf(current))
+		announce.Event(ctx, r.Events, rollout, corev1.EventTypeNormal, reason, message)
 	}
 	return nil
 }

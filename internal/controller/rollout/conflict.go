@@ -31,7 +31,7 @@ func (m *remembered) nextConflict(current *v1alpha1.DeploymentHistoryEntry, foun
 	next := time.Time{}
 	for _, t := range found {
 		conflict := m.conflicts.of(t.Object())
-		if conflict == nil || current == nil || conflict.Lost() && !t.Writable(current.Version.Tag) {
+		if conflict == nil || current == nil || conflict.Lost() && !t.Writable(targets.ReleaseOf(current)) {
 			continue
 		}
 		next = verdict.Earlier(next, conflict.Next())
@@ -40,9 +40,9 @@ func (m *remembered) nextConflict(current *v1alpha1.DeploymentHistoryEntry, foun
 }
 
 // mayWrite reports whether a version may be written to a target now.
-func (m *remembered) mayWrite(t targets.Target, version string, now time.Time) bool {
+func (m *remembered) mayWrite(t targets.Target, release targets.Release, now time.Time) bool {
 	conflict := m.conflicts.of(t.Object())
-	return conflict == nil || conflict.MayWrite(version, now)
+	return conflict == nil || conflict.MayWrite(t.Written(release), now)
 }
 
 // judgeConflict turns what a target reports into a conflict while its field is contested.
@@ -52,19 +52,19 @@ func (r *Reconciler) judgeConflict(ctx context.Context, rollout *v1alpha1.Rollou
 	if current == nil {
 		return seen, nil
 	}
-	m := r.memory.of(client.ObjectKeyFromObject(rollout))
+	m, release := r.memory.of(client.ObjectKeyFromObject(rollout)), targets.ReleaseOf(current)
 	c := m.conflictOf(rollout, t, seen, r.Now())
 	switch {
 	case c == nil:
 		return seen, nil
 	case r.writes.Stale(t.Object()):
 		// the copy is older than the last write, and shows nothing of what followed
-	case !c.IsWritten(current.Version.Tag):
-		if t.Carries(current.Version.Tag) { // another writer has set it, and so agrees
+	case !c.IsWritten(t.Written(release)):
+		if t.Carries(release) { // another writer has set it, and so agrees
 			m.conflicts.put(t.Object(), nil)
 			return seen, nil
 		}
-	case t.Carries(c.Version()):
+	case t.Carries(targets.AsWritten(c.Version())):
 		c.Kept(r.Now())
 	default:
 		if err := c.lookUpManager(ctx, r.APIReader, t, r.Now()); err != nil {
@@ -83,12 +83,12 @@ func (m *remembered) conflictOf(rollout *v1alpha1.Rollout, t targets.Target, see
 	if c := m.conflicts.of(t.Object()); c != nil {
 		return c
 	}
-	version := rollout.Current().Version.Tag
-	was := seen.StoredIn(rollout.Status.Targets, version)
+	release := targets.ReleaseOf(rollout.Current())
+	was := seen.StoredIn(rollout.Status.Targets, release.Tag)
 	if was == nil || was.Reason != v1alpha1.TargetContested {
 		return nil
 	}
-	c := &targetConflict{Conflict: *fieldconflict.Resume(strings.Clone(version), was.Message, now)}
+	c := &targetConflict{Conflict: *fieldconflict.Resume(strings.Clone(t.Written(release)), was.Message, now)}
 	m.conflicts.put(t.Object(), c)
 	return c
 }
@@ -106,29 +106,29 @@ func (c *targetConflict) lookUpManager(ctx context.Context, reader client.Reader
 		return nil
 	case err != nil:
 		return err
-	case live.Carries(c.Version()):
+	case live.Carries(targets.AsWritten(c.Version())):
 		return nil // the cache is behind
 	}
 	c.lookedUp = strings.Clone(version) // it is kept for longer than this version of the object
-	by := live.Taken(c.Version())
+	by := live.Taken(targets.AsWritten(c.Version()))
 	c.Overwritten(fieldconflict.Manager{Message: by.String(), Known: by.Named(), Applies: by.Applied}, now)
 	return nil
 }
 
-// notePromotion notes that a version was promoted and is to be written to the targets, in
+// notePromotion notes that a release was promoted and is to be written to the targets, in
 // this pass or in a later one.
-func (m *remembered) notePromotion(version string, found []targets.Target) {
+func (m *remembered) notePromotion(release targets.Release, found []targets.Target) {
 	for _, t := range found {
-		if t.Writable(version) {
+		if t.Writable(release) {
 			m.conflict(t).Promoted()
 		}
 	}
 }
 
 // noteWrite notes a write, and reports whether the field of the target is contested.
-func (m *remembered) noteWrite(version string, t targets.Target, now time.Time) (contested bool) {
+func (m *remembered) noteWrite(release targets.Release, t targets.Target, now time.Time) (contested bool) {
 	c := m.conflict(t)
-	if !c.Wrote(strings.Clone(version), now) {
+	if !c.Wrote(strings.Clone(t.Written(release)), now) {
 		m.conflicts.put(t.Object(), nil)
 		return false
 	}

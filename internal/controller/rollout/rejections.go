@@ -70,7 +70,7 @@ func (m *remembered) judgeRejection(current *v1alpha1.DeploymentHistoryEntry, t 
 	switch {
 	case last == nil:
 		return seen
-	case current == nil, last.version != current.Version.Tag, !t.Writable(last.version) && !t.OwnsTooMuch():
+	case current == nil, last.version != current.Version.Tag, !t.Writable(targets.ReleaseOf(current)) && !t.OwnsTooMuch():
 		m.rejections.put(t.Object(), nil)
 		return seen
 	}

@@ -14,10 +14,15 @@ func (t Target) BeforeHistory(seen content.Target) content.Target {
 }
 
 // revision returns the revision of the artifact that an OCIRepository has, by whatever tag
-// Flux has pulled it. It is empty for other targets, and if there is none.
+// Flux has pulled it. It is empty for other targets, and if there is none. If Flux has pulled
+// the digest of spec.ref, it has the tag that stands beside it.
 func (t Target) revision() string {
 	if t.Repository == nil || t.Repository.Status.Artifact == nil {
 		return ""
 	}
-	return t.Repository.Status.Artifact.Revision
+	revision := t.Repository.Status.Artifact.Revision
+	if digest := digestOf(t.Repository); digest != "" && revision == digest && t.Repository.Spec.Reference.Tag != "" {
+		return t.Repository.Spec.Reference.Tag + "@" + digest
+	}
+	return revision
 }

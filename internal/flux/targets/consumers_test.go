@@ -110,7 +110,7 @@ func TestConsumersWhereHelmReleasesAreNotRead(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	found, err = targets.WithConsumersElsewhere(t.Context(), reader, found, false)
 	g.Expect(err).NotTo(HaveOccurred())
-	seen := found[0].Consumed(found[0].Observe(fixture.MakeRollout("shop").Obj(), "1.1.0"), found, false)
+	seen := found[0].Consumed(found[0].Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0")), found, false)
 	g.Expect(seen.Message).To(Equal("no Kustomization in this namespace applies it, so it counts as applied once Flux has pulled it: " +
 		"check the sourceRef of what should apply it"))
 }
@@ -130,7 +130,7 @@ func observedRepository(t *testing.T, version string, consumers ...client.Object
 	g.Expect(err).NotTo(HaveOccurred())
 	last := found[len(found)-1]
 	g.Expect(last.Repository).NotTo(BeNil(), "OCIRepositories are sorted to the end")
-	return last.Consumed(last.Observe(fixture.MakeRollout("shop").Obj(), version), found, true)
+	return last.Consumed(last.Observe(fixture.MakeRollout("shop").Obj(), byTag(version)), found, true)
 }
 
 func TestConsumersElsewhereThatCannotBeReadAreAnError(t *testing.T) {

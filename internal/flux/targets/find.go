@@ -90,7 +90,7 @@ func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedNam
 	}
 	var targets []Target
 	for i := range repositories.Items {
-		targets = append(targets, Target{Repository: &repositories.Items[i]})
+		targets = append(targets, Target{Repository: &repositories.Items[i], Digests: DigestsOf(&repositories.Items[i], rollout.Name)})
 	}
 	kustomizations, err := findKustomizations(ctx, reader, rollout, repositories.Items)
 	if err != nil {
@@ -127,7 +127,7 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 				continue
 			}
 			found[k.Name] = true
-			t := Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name)}
+			t := Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name), Digests: DigestsOf(k, rollout.Name)}
 			source, err := t.readSource(ctx, reader)
 			if err != nil {
 				return nil, err

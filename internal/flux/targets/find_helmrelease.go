@@ -105,7 +105,7 @@ func WithHelmReleases(ctx context.Context, reader client.Reader, rollout types.N
 				continue
 			}
 			found[h.Name] = true
-			t := Target{HelmRelease: h, Paths: PathsOf(h, rollout.Name)}
+			t := Target{HelmRelease: h, Paths: PathsOf(h, rollout.Name), Digests: DigestsOf(h, rollout.Name)}
 			source, err := sources.of(ctx, t)
 			if err != nil {
 				return nil, err

@@ -159,7 +159,7 @@ func TestHelmReleasesAreReadLive(t *testing.T) {
 	})
 	seen := map[int]string{}
 	err := targets.EachLive(t.Context(), counted, stale, func(i int, each targets.Target) {
-		seen[i] = each.String() + " " + string(each.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0").State)
+		seen[i] = each.String() + " " + string(each.Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0")).State)
 	})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(seen).To(Equal(map[int]string{1: "HelmRelease shop-prod/web Applied", 2: "OCIRepository shop-prod/web Applied"}))

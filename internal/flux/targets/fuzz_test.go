@@ -93,11 +93,11 @@ func FuzzValuesAnnotations(f *testing.F) {
 		if got := slices.Contains(written.Paths, orNone(match)); got != own {
 			t.Fatalf("%q gives %q", key, written.Paths)
 		}
-		whole := written.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
-		writable, versions := written.Writable("1.1.0"), written.Versions()
+		whole := written.Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0"))
+		writable, versions := written.Writable(byTag("1.1.0")), written.Versions()
 		targets.KeepWrittenValues(h)
-		g.Expect(written.Writable("1.1.0")).To(Equal(writable))
-		g.Expect(written.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")).To(Equal(whole))
+		g.Expect(written.Writable(byTag("1.1.0"))).To(Equal(writable))
+		g.Expect(written.Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0"))).To(Equal(whole))
 		if len(versions) > 0 && len(versions[0]) <= 128 {
 			g.Expect(written.Versions()).To(Equal(versions))
 		}

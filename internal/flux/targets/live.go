@@ -22,7 +22,7 @@ import (
 // Live reads the target's object past the caches. If it does not exist, the error is
 // NotFound.
 func (t Target) Live(ctx context.Context, reader client.Reader, options ...client.GetOption) (Target, error) {
-	live := Target{Variables: t.Variables, Paths: t.Paths, Source: t.Source, Elsewhere: t.Elsewhere}
+	live := Target{Variables: t.Variables, Paths: t.Paths, Digests: t.Digests, Ranked: t.Ranked, Source: t.Source, Elsewhere: t.Elsewhere}
 	switch {
 	case t.Repository != nil:
 		live.Repository = &sourcev1.OCIRepository{}

@@ -22,28 +22,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
-// Observe reports the progress of the target towards the version. It only uses
+// Observe reports the progress of the target towards the release. It only uses
 // generations and revisions: a Ready condition proves nothing about a version that the
 // object has not processed yet.
-func (t Target) Observe(rollout *v1alpha1.Rollout, version string) content.Target {
+func (t Target) Observe(rollout *v1alpha1.Rollout, release Release) content.Target {
 	seen := content.Target{Kind: t.Kind(), Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), Image: t.image()}
 	seen.Promotion, seen.Waits = PromotionOf(t.Object(), rollout.Name), t.waits()
 	switch {
 	case content.IsOutdated(rollout.Status.History, seen.Promotion):
 		seen = outdates(seen.Promotion).into(seen)
-	case version != "" && !releases.IsTag(version):
-		seen = invalidVersion(version).into(seen)
+	case release.Tag != "" && !releases.IsTag(release.Tag):
+		seen = invalidVersion(release.Tag).into(seen)
 	case t.isDeleting():
 		seen = deleting.into(seen)
 	case t.Repository != nil:
-		seen = observeRepository(t.Repository, version).into(seen)
+		seen = t.observeRepository(release).into(seen)
 		if seen.State == v1alpha1.TargetApplied {
-			seen.Digest = pulled(t.Repository, version)
+			seen.Digest = pulled(t.Repository, release)
 		}
 	case t.HelmRelease != nil:
-		seen = t.observeHelmRelease(rollout, version).into(seen)
+		seen = t.observeHelmRelease(rollout, release).into(seen)
 	default:
-		seen = t.observeKustomization(rollout, version).into(seen)
+		seen = t.observeKustomization(rollout, release).into(seen)
 	}
 	seen.Unhealthy = seen.Reason == v1alpha1.TargetUnhealthy
 	seen.Shared = seen.Unhealthy && t.IsShared()
@@ -80,26 +80,30 @@ func invalidVersion(version string) observation {
 		strconv.Quote(truncate.Text(version, 80)))
 }
 
-func observeRepository(r *sourcev1.OCIRepository, version string) observation {
-	switch outranked := outranking(r); {
+func (t Target) observeRepository(release Release) observation {
+	r := t.Repository
+	other := t.pullsOther()
+	switch outranked := t.outranking(release); {
+	case !other.isNothing():
+		return other
 	case outranked != "":
 		return conflict(v1alpha1.TargetOutranked, "%s outranks spec.ref.tag in Flux: remove it", outranked)
 	case r.Spec.Suspend:
 		return suspended
-	case r.Spec.Reference == nil || r.Spec.Reference.Tag != version:
+	case release.Tag == "" || !t.Carries(release):
 		return pending
 	}
 	ready := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReadyCondition)
 	switch {
 	case failed(r, r.Status.Conditions, r.Status.LastHandledReconcileAt):
 		return failure(v1alpha1.TargetNotPulled, ready.Message)
-	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && hasTag(r, version):
+	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && pulled(r, release) != "":
 		return applied
 	}
 	return pending
 }
 
-func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) observation {
+func (t Target) observeKustomization(rollout *v1alpha1.Rollout, release Release) observation {
 	k := t.Kustomization
 	if found := t.hindered(rollout); !found.isNothing() {
 		return found
@@ -107,7 +111,9 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, version string) 
 	ready := apimeta.FindStatusCondition(k.Status.Conditions, meta.ReadyCondition)
 	failed := failed(k, k.Status.Conditions, k.Status.LastHandledReconcileAt)
 	switch {
-	case !t.offers(rollout, version):
+	case t.awaitsDigest(release):
+		return digestUnknown(release)
+	case !t.offers(rollout, release):
 		return pending
 	case failed && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return failure(t.reasonOf(rollout, *ready), ready.Message)
@@ -143,12 +149,14 @@ func fluxSaysUnhealthy(ready metav1.Condition) bool {
 
 // hindered returns what keeps a Kustomization from any version.
 func (t Target) hindered(rollout *v1alpha1.Rollout) observation {
-	switch many, invalid := tooMany(t.Kind(), t.Kustomization), t.invalid(); {
+	switch many, twice, invalid := tooMany(t.Kind(), t.Kustomization), t.annotatedTwice(), t.invalid(); {
 	case !many.isNothing():
 		return many
+	case !twice.isNothing():
+		return twice
 	case len(invalid) > 0:
-		return conflict(v1alpha1.TargetInvalidField, "Flux does not accept %q as the name of a variable: rename the annotation %s%s%s",
-			invalid[0], v1alpha1.SubstituteAnnotationPrefix, invalid[0], v1alpha1.SubstituteAnnotationSuffix)
+		return conflict(v1alpha1.TargetInvalidField, "Flux does not accept %q as the name of a variable: rename the annotation %s",
+			invalid[0], t.annotationOf(invalid[0]))
 	case awaits(t.Kustomization, rollout):
 		return conflict(v1alpha1.TargetDependencyCycle, "applies this Rollout and waits for it, while the Rollout waits for what it applies: "+
 			"apply the Rollout from another Kustomization, or set spec.wait to false")
@@ -160,10 +168,10 @@ func (t Target) hindered(rollout *v1alpha1.Rollout) observation {
 	return observation{}
 }
 
-// sourceOffers reports whether Flux has pulled the version into a source that the Rollout
+// sourceOffers reports whether Flux has pulled the release into a source that the Rollout
 // writes. Until then, the results of the target are about an earlier version.
-func (t Target) sourceOffers(rollout *v1alpha1.Rollout, version string) bool {
-	return !t.sourceIsOf(rollout) || hasTag(t.Source, version)
+func (t Target) sourceOffers(rollout *v1alpha1.Rollout, release Release) bool {
+	return !t.sourceIsOf(rollout) || pulled(t.Source, release) != ""
 }
 
 // sourceIsOf reports whether the Rollout writes the source that the target consumes.
@@ -206,12 +214,17 @@ func (t Target) ForeignSource() string {
 	return ""
 }
 
-// outranking returns the set field that takes precedence over spec.ref.tag in Flux.
-func outranking(r *sourcev1.OCIRepository) string {
-	switch ref := r.Spec.Reference; {
-	case ref == nil:
+// outranking returns the set field that takes precedence over spec.ref.tag in Flux, and that
+// the Rollout does not write. A digest that somebody else has set is only replaced by
+// another one.
+func (t Target) outranking(release Release) string {
+	ref := t.Repository.Spec.Reference
+	if ref == nil {
 		return ""
-	case ref.Digest != "":
+	}
+	replaced := len(t.Digests) > 0 && (release.Digest != "" || release.Adopted)
+	switch {
+	case ref.Digest != "" && !replaced && !t.ownsDigest():
 		return "spec.ref.digest"
 	case ref.SemVer != "":
 		return "spec.ref.semver"
@@ -219,17 +232,21 @@ func outranking(r *sourcev1.OCIRepository) string {
 	return ""
 }
 
-// hasTag reports whether the repository's artifact was pulled by that tag.
-func hasTag(r *sourcev1.OCIRepository, tag string) bool { return pulled(r, tag) != "" }
-
-// pulled returns the digest of the artifact that Flux has pulled by a tag. It is empty if
-// Flux has not pulled it. The revision of the artifact is <tag>@<digest>.
-func pulled(r *sourcev1.OCIRepository, tag string) string {
+// pulled returns the digest of what Flux has pulled, if that is the release. The revision of
+// the artifact is <tag>@<digest>, and the digest alone if spec.ref has one.
+func pulled(r *sourcev1.OCIRepository, release Release) string {
 	if r.Status.Artifact == nil {
 		return ""
 	}
-	by, digest, _ := strings.Cut(r.Status.Artifact.Revision, "@")
-	if by != tag {
+	revision := r.Status.Artifact.Revision
+	if pinned := digestOf(r); pinned != "" {
+		if revision == pinned && (release.Adopted || pinned == release.Digest) {
+			return pinned
+		}
+		return ""
+	}
+	by, digest, _ := strings.Cut(revision, "@")
+	if by != release.Tag {
 		return ""
 	}
 	return digest

@@ -22,16 +22,18 @@ const deployed = "deployed"
 // observeHelmRelease uses the last attempt of helm-controller and the newest version of
 // the Helm release. helm-controller writes conditions before the rest of the status:
 // Ready alone may still refer to the chart or the values before.
-func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, version string) observation {
+func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, release Release) observation {
 	h := t.HelmRelease
 	if found := t.helmHindered(rollout); !found.isNothing() {
 		return found
 	}
 	charted, failed := t.sourceIsOf(rollout), t.hasFailed(rollout)
 	switch {
-	case !charted && len(t.Paths) == 0, !t.offers(rollout, version):
+	case t.awaitsDigest(release):
+		return digestUnknown(release)
+	case !charted && len(t.Paths) == 0, !t.offers(rollout, release):
 		return pending
-	case charted && refusesChart(h, version), failed:
+	case charted && refusesChart(h, release.Tag), failed:
 		return failure(reasonOfHelm(h), apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
 		return applied
@@ -71,10 +73,10 @@ func (t Target) gaveUp(rollout *v1alpha1.Rollout) bool {
 	return t.HelmRelease != nil && t.hasFailed(rollout) && apimeta.IsStatusConditionTrue(t.HelmRelease.Status.Conditions, meta.StalledCondition)
 }
 
-// offers reports whether Flux could apply the version: the target carries it, and its
+// offers reports whether Flux could apply the release: the target carries it, and its
 // source has it.
-func (t Target) offers(rollout *v1alpha1.Rollout, version string) bool {
-	return t.Carries(version) && t.sourceOffers(rollout, version)
+func (t Target) offers(rollout *v1alpha1.Rollout, release Release) bool {
+	return t.Carries(release) && t.sourceOffers(rollout, release)
 }
 
 // tried reports whether helm-controller's last attempt was for the HelmRelease's

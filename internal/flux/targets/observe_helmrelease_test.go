@@ -271,7 +271,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 			if observed.Source.Name == "" {
 				observed.Source = nil
 			}
-			seen := observed.Observe(rollout, version)
+			seen := observed.Observe(rollout, byTag(version))
 			seen.Waits = 0 // TestHowLongFluxWaits
 			NewWithT(t).Expect(seen).To(Equal(content.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
@@ -312,7 +312,7 @@ func TestHelmReasonsThatAreFailuresOfTheVersion(t *testing.T) {
 	} {
 		t.Run(reason, func(t *testing.T) {
 			release := fixture.MakeHelmRelease("web").Generation(2).Deployed(now).Condition(meta.ReadyCondition, no, 2, "it says so").Because(reason)
-			seen := targets.Target{HelmRelease: release.Obj(), Source: source}.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
+			seen := targets.Target{HelmRelease: release.Obj(), Source: source}.Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0"))
 			NewWithT(t).Expect(seen.State).To(Equal(want))
 			mute := reason == meta.HealthCheckCanceledReason || reason == "ChartMutateError"
 			NewWithT(t).Expect(seen.Message == "").To(Equal(mute), "the text of Flux says why it has not tried, or failed")
@@ -325,9 +325,9 @@ func TestHelmReleaseWithoutValuesIsOnlyRead(t *testing.T) {
 	g := NewWithT(t)
 	release := targets.Target{HelmRelease: fixture.MakeHelmRelease("web").Obj()}
 	g.Expect(release.String()).To(Equal("HelmRelease " + fixture.Namespace + "/web"))
-	g.Expect(release.Carries("1.1.0")).To(BeTrue(), "it carries every version")
-	g.Expect(release.Writable("1.1.0")).To(BeFalse())
-	g.Expect(release.Taken("1.1.0")).To(Equal(targets.Taking{}))
+	g.Expect(release.Carries(byTag("1.1.0"))).To(BeTrue(), "it carries every version")
+	g.Expect(release.Writable(byTag("1.1.0"))).To(BeFalse())
+	g.Expect(release.Taken(byTag("1.1.0"))).To(Equal(targets.Taking{}))
 	g.Expect(release.Owned()).To(BeEmpty())
 	g.Expect(release.OwnsTooMuch()).To(BeFalse())
 	g.Expect(release.ForeignSource()).To(BeEmpty())

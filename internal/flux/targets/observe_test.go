@@ -104,7 +104,7 @@ func TestRepositoryIsObserved(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := repository(tt.repository).Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
+			got := repository(tt.repository).Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0"))
 			want := content.Target{
 				Kind: "OCIRepository", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,
 				Image: "registry.example.com/web",
@@ -303,7 +303,7 @@ func TestKustomizationIsObserved(t *testing.T) {
 			if tt.source != nil {
 				web.Source = tt.source.Obj()
 			}
-			seen := web.Observe(rollout, "1.1.0")
+			seen := web.Observe(rollout, byTag("1.1.0"))
 			seen.Waits = 0 // TestHowLongFluxWaits
 			g.Expect(seen).To(Equal(content.Target{
 				Kind: kustomizev1.KustomizationKind, Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,

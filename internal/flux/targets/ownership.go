@@ -22,6 +22,7 @@ import (
 var (
 	refPath        = fieldpath.MakePathOrDie("spec", "ref")
 	tagPath        = fieldpath.MakePathOrDie("spec", "ref", "tag")
+	digestPath     = fieldpath.MakePathOrDie("spec", "ref", "digest")
 	postBuildPath  = fieldpath.MakePathOrDie("spec", "postBuild")
 	substitutePath = fieldpath.MakePathOrDie("spec", "postBuild", "substitute")
 
@@ -61,7 +62,7 @@ func (t Target) Owned() []string {
 
 func (t Target) valuesIn(owned *fieldpath.Set) []string {
 	var values []string
-	for _, f := range t.fields() {
+	for _, f := range t.versions() {
 		if f.set && owned.Has(t.pathOf(f)) {
 			values = append(values, f.value)
 		}
@@ -151,13 +152,22 @@ func (t Target) annotatedSpec() *fieldpath.Set {
 	case t.Repository != nil && RolloutOf(t.Repository) == "":
 		return fieldpath.NewSet()
 	case t.Repository != nil:
-		return fieldpath.NewSet(refPath, tagPath)
+		return t.annotatedReference()
 	}
 	annotated := fieldpath.NewSet(postBuildPath, substitutePath)
 	for key := range t.Kustomization.GetAnnotations() {
 		if variable, ok := variableOf(key); ok {
 			annotated.Insert(variablePath(variable))
 		}
+	}
+	return annotated
+}
+
+// annotatedReference includes a digest that the controller has still to remove.
+func (t Target) annotatedReference() *fieldpath.Set {
+	annotated := fieldpath.NewSet(refPath, tagPath)
+	if len(t.Digests) > 0 || digestOf(t.Repository) != "" {
+		annotated.Insert(digestPath)
 	}
 	return annotated
 }

@@ -62,7 +62,7 @@ func TestTakingNamesWhatAppliesTheTarget(t *testing.T) {
 			target.Object().SetLabels(tt.labels)
 			target.Object().SetAnnotations(tt.annotations)
 			target.Object().SetManagedFields([]metav1.ManagedFieldsEntry{applied(tt.manager, ownsTag)})
-			if got := target.Taken("1.1.0").String(); got != tt.want {
+			if got := target.Taken(byTag("1.1.0")).String(); got != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 		})

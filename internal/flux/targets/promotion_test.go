@@ -122,7 +122,7 @@ func TestObserveTargetOfANewerPromotion(t *testing.T) {
 		"":  {State: v1alpha1.TargetApplied},
 		"3": {State: v1alpha1.TargetConflict, Promotion: 3, Message: "was written by promotion #3, which the history does not have"},
 	} {
-		seen := with(ready(), "promotion.rollout.kuberik.com/shop", id).Observe(shop, "1.0.0")
+		seen := with(ready(), "promotion.rollout.kuberik.com/shop", id).Observe(shop, byTag("1.0.0"))
 		NewWithT(t).Expect(content.Target{State: seen.State, Promotion: seen.Promotion, Message: seen.Message}).To(Equal(want), id)
 	}
 }

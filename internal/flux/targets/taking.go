@@ -26,11 +26,11 @@ type Taking struct {
 	Parent Parent
 }
 
-// Taken returns who owns the fields of the target that should have the version but do
+// Taken returns who owns the fields of the target that should have the release but do
 // not. The object must have been read with its managedFields.
-func (t Target) Taken(version string) Taking {
+func (t Target) Taken(release Release) Taking {
 	var taking Taking
-	for _, lost := range t.lost(version) {
+	for _, lost := range t.lost(release) {
 		taking.Fields = append(taking.Fields, lost.String()[1:]) // without the leading dot
 		for _, entry := range t.Object().GetManagedFields() {
 			if wrote(entry, lost) {
@@ -45,11 +45,11 @@ func (t Target) Taken(version string) Taking {
 	return taking
 }
 
-// lost returns the fields that should have the version but do not.
-func (t Target) lost(version string) []fieldpath.Path {
+// lost returns the fields that should have the release but do not.
+func (t Target) lost(release Release) []fieldpath.Path {
 	var lost []fieldpath.Path
 	for _, f := range t.fields() {
-		if f.value != version {
+		if f.value != f.wanted(release) {
 			lost = append(lost, t.pathOf(f))
 		}
 	}

@@ -85,7 +85,7 @@ func TestManagerThatTookAField(t *testing.T) {
 			g := NewWithT(t)
 			tt.target.Object().SetLabels(tt.labels)
 			tt.target.Object().SetManagedFields(tt.fields)
-			got := tt.target.Taken("1.1.0")
+			got := tt.target.Taken(byTag("1.1.0"))
 			g.Expect(got).To(Equal(tt.want))
 		})
 	}

@@ -16,7 +16,6 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -38,6 +37,12 @@ type Target struct {
 	// Paths are the paths of the values of the HelmRelease that belong to the Rollout,
 	// sorted. It is empty if the HelmRelease only consumes.
 	Paths []string
+	// Digests are those of the Variables or Paths that get the digest of the release, sorted.
+	// For a Repository whose spec.ref.digest belongs to the Rollout, it has that field.
+	Digests []string
+	// Ranked is the image of whose tags the Rollout's ImagePolicy says which is a release, in
+	// its canonical form; empty if it is not known.
+	Ranked string
 	// Source is the OCIRepository that the Kustomization or HelmRelease consumes, if any.
 	Source *sourcev1.OCIRepository
 	// Elsewhere are the names of what consumes the Repository from other namespaces,
@@ -72,20 +77,17 @@ func (t Target) String() string {
 	return fmt.Sprintf("%s %s/%s", t.Kind(), t.Object().GetNamespace(), t.Object().GetName())
 }
 
-// Carries reports whether every field of the target that belongs to the Rollout has the
-// version. It returns true for a target that only consumes.
-func (t Target) Carries(version string) bool {
-	if t.Repository != nil {
-		return t.Repository.Spec.Reference != nil && t.Repository.Spec.Reference.Tag == version
-	}
-	return !slices.ContainsFunc(t.fields(), func(f field) bool { return f.value != version })
+// Carries reports whether every field of the target that belongs to the Rollout has what it
+// gets of the release. It returns true for a target that only consumes.
+func (t Target) Carries(release Release) bool {
+	return !t.awaitsDigest(release) && !slices.ContainsFunc(t.fields(), func(f field) bool { return f.value != f.wanted(release) })
 }
 
-// Versions returns the values of the fields of the target that belong to the Rollout, no
-// matter who set them. It is empty for a target that only consumes.
+// Versions returns the values of the fields of the target that belong to the Rollout and get
+// its tag, no matter who set them. It is empty for a target that only consumes.
 func (t Target) Versions() []string {
 	var versions []string
-	for _, f := range t.fields() {
+	for _, f := range t.versions() {
 		if f.value != "" {
 			versions = append(versions, f.value)
 		}
@@ -93,44 +95,10 @@ func (t Target) Versions() []string {
 	return versions
 }
 
-// Unset reports whether a field of the target that belongs to the Rollout is empty.
+// Unset reports whether a field of the target that belongs to the Rollout and gets its tag
+// is empty.
 func (t Target) Unset() bool {
-	return slices.ContainsFunc(t.fields(), func(f field) bool { return f.value == "" })
-}
-
-// field is a field of a target that belongs to its Rollout and can be written.
-type field struct {
-	name  string // of the variable, or the path of the value
-	value string // empty if it is not set
-	set   bool
-}
-
-func (t Target) fields() []field {
-	switch {
-	case t.Repository != nil && t.Repository.Spec.Reference != nil:
-		return []field{{value: t.Repository.Spec.Reference.Tag, set: true}}
-	case t.Repository != nil:
-		return []field{{}}
-	case t.HelmRelease != nil:
-		return t.valueFields()
-	}
-	var all []field
-	for _, variable := range t.writable() {
-		value, set := substitutes(t.Kustomization)[variable]
-		all = append(all, field{name: variable, value: value, set: set})
-	}
-	return all
-}
-
-// pathOf returns the path of one of the fields in the object.
-func (t Target) pathOf(f field) fieldpath.Path {
-	switch {
-	case t.Repository != nil:
-		return tagPath
-	case t.HelmRelease != nil:
-		return valuePath(f.name)
-	}
-	return variablePath(f.name)
+	return slices.ContainsFunc(t.versions(), func(f field) bool { return f.value == "" })
 }
 
 // writable returns the variables that Flux accepts.
@@ -174,7 +142,7 @@ func annotated(o client.Object, value string, of func(key string) (string, bool)
 		}
 	}
 	slices.Sort(names)
-	return names
+	return slices.Compact(names)
 }
 
 // IsShared reports whether several Rollouts deploy by a Kustomization or HelmRelease: they
@@ -231,9 +199,12 @@ func tooMany(kind string, o client.Object) observation {
 	return conflict(v1alpha1.TargetTooManyRollouts, "its annotations name %d Rollouts, and at most %d may write into one %s: divide it into several", named, mostRollouts, kind)
 }
 
-// variableOf returns the variable in the key of a substitute annotation, and whether the
-// key is one. A variable cannot contain a dot.
+// variableOf returns the variable in the key of an annotation that assigns it to a Rollout,
+// for its tag or its digest, and whether the key is one. A variable cannot contain a dot.
 func variableOf(key string) (string, bool) {
+	if digest, ok := strings.CutPrefix(key, v1alpha1.DigestSubstituteAnnotationPrefix); ok {
+		return digest, digest != "" && !strings.Contains(digest, ".")
+	}
 	rest, ok := strings.CutPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 	if !ok {
 		return "", false

@@ -14,13 +14,13 @@ import (
 )
 
 func repository(b *fixture.RepositoryBuilder) targets.Target {
-	return targets.Target{Repository: b.Obj()}
+	return targets.Target{Repository: b.Obj(), Digests: targets.DigestsOf(b.Obj(), "shop")}
 }
 
 // kustomization returns a target with the variables that name the Rollout shop.
 func kustomization(b *fixture.KustomizationBuilder) targets.Target {
 	k := b.Obj()
-	return targets.Target{Kustomization: k, Variables: targets.VariablesOf(k, "shop")}
+	return targets.Target{Kustomization: k, Variables: targets.VariablesOf(k, "shop"), Digests: targets.DigestsOf(k, "shop")}
 }
 
 func TestAnnotationsNameVariables(t *testing.T) {
@@ -84,7 +84,7 @@ func TestRolloutsOfATargetAreLimitedToTheFirst(t *testing.T) {
 	named := targets.RolloutsOf(b.Obj())
 	g.Expect(named).To(HaveLen(50))
 	g.Expect(named[0]).To(Equal("shop-0000"))
-	state := targets.Target{Kustomization: b.Obj(), Variables: []string{"V0"}}.Observe(fixture.MakeRollout("shop-0000").Obj(), "1.0.0")
+	state := targets.Target{Kustomization: b.Obj(), Variables: []string{"V0"}}.Observe(fixture.MakeRollout("shop-0000").Obj(), byTag("1.0.0"))
 	g.Expect(state.State).To(Equal(v1alpha1.TargetConflict))
 	g.Expect(state.Reason).To(Equal(v1alpha1.TargetTooManyRollouts))
 	g.Expect(state.Message).To(Equal("its annotations name 5000 Rollouts, and at most 50 may write into one Kustomization: divide it into several"))
@@ -139,8 +139,8 @@ func TestTargetCarriesAndTakesVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(tt.target.Carries("1.1.0")).To(Equal(tt.carries), "carries")
-			g.Expect(tt.target.Writable("1.1.0")).To(Equal(tt.writable), "writable")
+			g.Expect(tt.target.Carries(byTag("1.1.0"))).To(Equal(tt.carries), "carries")
+			g.Expect(tt.target.Writable(byTag("1.1.0"))).To(Equal(tt.writable), "writable")
 		})
 	}
 }
@@ -155,13 +155,13 @@ func TestInvalidTagIsNeverWritten(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		const forged = "1.1.0\nprivileged: true"
-		g.Expect(target.Writable(forged)).To(BeFalse())
-		seen := target.Observe(fixture.MakeRollout("shop").Obj(), forged)
+		g.Expect(target.Writable(byTag(forged))).To(BeFalse())
+		seen := target.Observe(fixture.MakeRollout("shop").Obj(), byTag(forged))
 		g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
 		g.Expect(seen.Reason).To(Equal(v1alpha1.TargetInvalidVersion))
 		g.Expect(seen.Message).To(Equal(`status.history names "1.1.0\nprivileged: true", which cannot be a tag and is not written: ` +
 			"set spec.wantedVersion to the right one"))
-		g.Expect(target.Observe(fixture.MakeRollout("shop").Obj(), "").State).To(Equal(v1alpha1.TargetPending), "nothing was promoted yet")
+		g.Expect(target.Observe(fixture.MakeRollout("shop").Obj(), targets.Release{}).State).To(Equal(v1alpha1.TargetPending), byTag("nothing was promoted yet"))
 	}
 }
 

@@ -56,7 +56,7 @@ func TestKustomizationBecomesUnhealthy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			target := targets.Target{Kustomization: tt.kustomization.Obj(), Source: tt.source.Obj()}
-			seen := target.Observe(fixture.MakeRollout("web").Obj(), "1.1.0")
+			seen := target.Observe(fixture.MakeRollout("web").Obj(), byTag("1.1.0"))
 			g.Expect(seen.Unhealthy).To(Equal(tt.want))
 			g.Expect(seen.Reason == v1alpha1.TargetUnhealthy).To(Equal(tt.want), string(seen.Reason))
 		})
@@ -93,7 +93,7 @@ func TestHowLongFluxWaits(t *testing.T) {
 		"an OCIRepository":          {targets.Target{Repository: fixture.MakeRepository("web").Obj()}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			NewWithT(t).Expect(tt.target.Observe(fixture.MakeRollout("web").Obj(), "1.1.0").Waits).To(Equal(tt.want))
+			NewWithT(t).Expect(tt.target.Observe(fixture.MakeRollout("web").Obj(), byTag("1.1.0")).Waits).To(Equal(tt.want))
 		})
 	}
 }

@@ -23,9 +23,13 @@ var validPath = regexp.MustCompile(`^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$`)
 // - and _, joined by dots.
 func isPath(path string) bool { return validPath.MatchString(path) }
 
-// pathOf returns the path in the key of a values annotation, and whether the key is one.
-// A path that is not valid still belongs to the Rollout, which reports it.
+// pathOf returns the path in the key of an annotation that assigns a value to a Rollout, for
+// its tag or its digest, and whether the key is one. A path that is not valid still belongs
+// to the Rollout, which reports it.
 func pathOf(key string) (string, bool) {
+	if path, ok := strings.CutPrefix(key, v1alpha1.DigestValuesAnnotationPrefix); ok {
+		return path, true
+	}
 	rest, ok := strings.CutPrefix(key, v1alpha1.ValuesAnnotationPrefix)
 	if !ok {
 		return "", false
@@ -48,12 +52,7 @@ func pathsOfAll(release client.Object) []string {
 		}
 	}
 	slices.Sort(paths)
-	return paths
-}
-
-// annotationOf returns the key of the annotation with a path.
-func annotationOf(path string) string {
-	return v1alpha1.ValuesAnnotationPrefix + path + v1alpha1.ValuesAnnotationSuffix
+	return slices.Compact(paths)
 }
 
 // valuePath returns the path of a value in the object.
@@ -120,14 +119,14 @@ func (t Target) valueFields() []field {
 		if isPath(path) {
 			value, _ := valueAt(values, strings.Split(path, "."))
 			text, set := value.(string)
-			all = append(all, field{name: path, value: text, set: set})
+			all = append(all, field{name: path, value: text, set: set, gets: t.partOf(path)})
 		}
 	}
 	return all
 }
 
 // valuesPatch returns the part of spec.values that a write sends.
-func (t Target) valuesPatch(version string) map[string]any {
+func (t Target) valuesPatch(release Release) map[string]any {
 	patch := map[string]any{}
 	for _, f := range t.fields() {
 		inner, keys := patch, strings.Split(f.name, ".")
@@ -137,7 +136,7 @@ func (t Target) valuesPatch(version string) map[string]any {
 			}
 			inner = inner[key].(map[string]any)
 		}
-		inner[keys[len(keys)-1]] = version
+		inner[keys[len(keys)-1]] = f.wanted(release)
 	}
 	return patch
 }

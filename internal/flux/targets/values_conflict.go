@@ -15,10 +15,13 @@ func (t Target) misannotated() observation {
 	if many := tooMany(t.Kind(), t.HelmRelease); !many.isNothing() {
 		return many
 	}
+	if twice := t.annotatedTwice(); !twice.isNothing() {
+		return twice
+	}
 	for _, path := range t.Paths {
 		if !isPath(path) {
 			return conflict(v1alpha1.TargetInvalidField, "%q is not the path of a value, which has keys with a dot between each two: rename the annotation %s",
-				path, annotationOf(path))
+				path, t.annotationOf(path))
 		}
 	}
 	return t.obstructed()
@@ -34,14 +37,14 @@ func (t Target) obstructed() observation {
 	if outer, inner := t.nested(); outer != "" {
 		return conflict(v1alpha1.TargetInvalidField,
 			"the annotations %s and %s cannot both be followed, because one of the values contains the other: remove one of them",
-			annotationOf(outer), annotationOf(inner))
+			t.annotationOf(outer), t.annotationOf(inner))
 	}
 	if target, path := t.referenced(); target != "" {
 		return conflict(v1alpha1.TargetOutranked, "spec.valuesFrom with targetPath %s outranks spec.values.%s in Flux: remove it", target, path)
 	}
 	values := valuesOf(t.HelmRelease)
 	for _, path := range t.Paths {
-		if obstacle := obstacleTo(values, path); !obstacle.isNothing() && isPath(path) {
+		if obstacle := t.obstacleTo(values, path); !obstacle.isNothing() && isPath(path) {
 			return obstacle
 		}
 	}
@@ -71,7 +74,7 @@ func sortedHas(all []string, s string) bool {
 }
 
 // obstacleTo returns what prevents a value from being written at a path, if something does.
-func obstacleTo(values any, path string) observation {
+func (t Target) obstacleTo(values any, path string) observation {
 	keys := strings.Split(path, ".")
 	value, depth := valueAt(values, keys)
 	kind, nests := kindOf(value)
@@ -79,10 +82,10 @@ func obstacleTo(values any, path string) observation {
 	switch {
 	case depth < len(keys):
 		return conflict(v1alpha1.TargetInvalidField, "%s is %s, and a write would replace it with a map: make it a map, or rename the annotation %s",
-			where, kind, annotationOf(path))
+			where, kind, t.annotationOf(path))
 	case nests:
 		return conflict(v1alpha1.TargetInvalidField, "%s is %s, and a write would replace all of it: rename the annotation %s, so that it names a single value",
-			where, kind, annotationOf(path))
+			where, kind, t.annotationOf(path))
 	}
 	return observation{}
 }

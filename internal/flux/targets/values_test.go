@@ -22,7 +22,7 @@ import (
 // helmRelease returns a target with the values that name the Rollout shop.
 func helmRelease(b *fixture.HelmReleaseBuilder) targets.Target {
 	h := b.Obj()
-	return targets.Target{HelmRelease: h, Paths: targets.PathsOf(h, "shop")}
+	return targets.Target{HelmRelease: h, Paths: targets.PathsOf(h, "shop"), Digests: targets.DigestsOf(h, "shop")}
 }
 
 func web() *fixture.HelmReleaseBuilder { return fixture.MakeHelmRelease("web").FromChart("web") }
@@ -127,8 +127,8 @@ func TestHelmReleaseCarriesVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			g.Expect(tt.target.Carries("1.1.0")).To(Equal(tt.carries), "carries")
-			g.Expect(tt.target.Writable("1.1.0")).To(Equal(tt.writable), "writable")
+			g.Expect(tt.target.Carries(byTag("1.1.0"))).To(Equal(tt.carries), "carries")
+			g.Expect(tt.target.Writable(byTag("1.1.0"))).To(Equal(tt.writable), "writable")
 			g.Expect(tt.target.Versions()).To(Equal(tt.versions), "versions")
 			g.Expect(tt.target.Unset()).To(Equal(tt.unset), "unset")
 		})
@@ -217,11 +217,11 @@ func TestAnnotationsThatCannotBeFollowedAreAConflict(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			target := helmRelease(tt.release)
-			seen := target.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
+			seen := target.Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0"))
 			g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
 			g.Expect(seen.Reason).To(Equal(tt.reason))
 			g.Expect(seen.Message).To(Equal(tt.message))
-			g.Expect(target.Writable("1.1.0")).To(Equal(tt.writes))
+			g.Expect(target.Writable(byTag("1.1.0"))).To(Equal(tt.writes))
 		})
 	}
 }
@@ -241,8 +241,8 @@ func TestObstaclesOfOtherRolloutsAreTheirs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			target := helmRelease(release.DrivenBy("shop", "image.tag"))
-			g.Expect(target.Writable("1.1.0")).To(BeTrue())
-			seen := target.Observe(fixture.MakeRollout("shop").Obj(), "1.1.0")
+			g.Expect(target.Writable(byTag("1.1.0"))).To(BeTrue())
+			seen := target.Observe(fixture.MakeRollout("shop").Obj(), byTag("1.1.0"))
 			g.Expect(seen.State).To(Equal(v1alpha1.TargetPending))
 			g.Expect(seen.Message).To(BeEmpty())
 		})
@@ -256,7 +256,7 @@ func TestRolloutsOfAHelmReleaseAreLimitedToTheFirst(t *testing.T) {
 		b.DrivenBy(fmt.Sprintf("shop-%02d", i), fmt.Sprintf("v%d", i))
 	}
 	g.Expect(targets.RolloutsOf(b.Obj())).To(HaveLen(50))
-	seen := targets.Target{HelmRelease: b.Obj(), Paths: []string{"v0"}}.Observe(fixture.MakeRollout("shop-00").Obj(), "1.0.0")
+	seen := targets.Target{HelmRelease: b.Obj(), Paths: []string{"v0"}}.Observe(fixture.MakeRollout("shop-00").Obj(), byTag("1.0.0"))
 	g.Expect(seen.State).To(Equal(v1alpha1.TargetConflict))
 	g.Expect(seen.Reason).To(Equal(v1alpha1.TargetTooManyRollouts))
 	g.Expect(seen.Message).To(Equal("its annotations name 60 Rollouts, and at most 50 may write into one HelmRelease: divide it into several"))
@@ -315,7 +315,7 @@ func TestManagerThatTookAValue(t *testing.T) {
 	g := NewWithT(t)
 	target := helmRelease(web().DrivenBy("shop", "image.tag").DrivenBy("shop", "version").Values(`{"image":{"tag":"0.9.0"},"version":"1.1.0"}`))
 	target.Object().SetManagedFields([]metav1.ManagedFieldsEntry{applied("kustomize-controller", ownsImageTag)})
-	g.Expect(target.Taken("1.1.0")).To(Equal(targets.Taking{
+	g.Expect(target.Taken(byTag("1.1.0"))).To(Equal(targets.Taking{
 		Fields: []string{"spec.values.image.tag"}, Managers: []string{"kustomize-controller"}, Applied: true,
 	}))
 }
@@ -467,7 +467,7 @@ func TestHelmReleaseWithValuesIsObserved(t *testing.T) {
 			if tt.source != nil {
 				observed.Source = tt.source.Obj()
 			}
-			seen := observed.Observe(rollout, "1.1.0")
+			seen := observed.Observe(rollout, byTag("1.1.0"))
 			seen.Waits = 0 // TestHowLongFluxWaits
 			NewWithT(t).Expect(seen).To(Equal(content.Target{
 				Kind: "HelmRelease", Namespace: fixture.Namespace, Name: "web", State: tt.state, Reason: tt.reason, Message: tt.message,

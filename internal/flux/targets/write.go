@@ -22,24 +22,25 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
-// Writable reports whether writing the version would change the target and could take
+// Writable reports whether writing the release would change the target and could take
 // effect. A tag is not written if another field takes precedence over it, and a value not
 // if it would replace other values. A version that is not a valid tag is never written,
-// wherever it came from: in a substitute, it could be any YAML.
-func (t Target) Writable(version string) bool {
-	if t.Carries(version) || !releases.IsTag(version) {
+// wherever it came from: in a substitute, it could be any YAML. Nothing of an object is
+// written that needs a digest which is not known, or not about it.
+func (t Target) Writable(release Release) bool {
+	if t.Carries(release) || !releases.IsTag(release.Tag) || t.awaitsDigest(release) {
 		return false
 	}
 	switch {
 	case t.Repository != nil:
-		return outranking(t.Repository) == ""
+		return t.outranking(release) == "" && t.pullsOther().isNothing()
 	case t.HelmRelease != nil:
 		return t.obstructed().isNothing()
 	}
 	return true
 }
 
-// Write sets only the fields of the target that belong to the Rollout, to the version of a
+// Write sets only the fields of the target that belong to the Rollout, to the release of a
 // history entry. It is a merge patch with the resourceVersion that was read. It keeps no
 // record that could remove the keys of other Rollouts, does not recreate an object that was
 // just deleted, and fails with a conflict if the object has changed since. It requests only metadata in the
@@ -54,7 +55,7 @@ func (t Target) Write(ctx context.Context, c client.Client, rollout string, entr
 	annotations[meta.ReconcileRequestAnnotation] = at.UTC().Format(time.RFC3339Nano)
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": t.Object().GetResourceVersion(), "annotations": annotations},
-		"spec":     t.patch(entry.Version.Tag),
+		"spec":     t.patch(ReleaseOf(entry)),
 	})
 	if err != nil {
 		return fmt.Errorf("encode patch for %s: %w", t, err)
@@ -85,16 +86,30 @@ func (t Target) groupVersion() schema.GroupVersion {
 }
 
 // patch returns the part of the spec that a write sends.
-func (t Target) patch(version string) map[string]any {
+func (t Target) patch(release Release) map[string]any {
 	switch {
 	case t.Repository != nil:
-		return map[string]any{"ref": map[string]any{"tag": version}}
+		return map[string]any{"ref": t.referencePatch(release)}
 	case t.HelmRelease != nil:
-		return map[string]any{"values": t.valuesPatch(version)}
+		return map[string]any{"values": t.valuesPatch(release)}
 	}
 	substitute := map[string]any{}
-	for _, variable := range t.writable() {
-		substitute[variable] = version
+	for _, f := range t.fields() {
+		substitute[f.name] = f.wanted(release)
 	}
 	return map[string]any{"postBuild": map[string]any{"substitute": substitute}}
+}
+
+// referencePatch returns the fields of spec.ref. What has no value is removed.
+func (t Target) referencePatch(release Release) map[string]any {
+	ref := map[string]any{}
+	for _, f := range t.fields() {
+		switch wanted := f.wanted(release); {
+		case wanted != "":
+			ref[f.name] = wanted
+		case f.value != "":
+			ref[f.name] = nil
+		}
+	}
+	return ref
 }

@@ -26,9 +26,25 @@ type Targets struct {
 	// empty and spec.firstRelease is Applied. In the second case, if there is exactly one,
 	// the State of each target is about that version.
 	Carried []string
+	// Pinned says into how many of the targets that the Rollout writes it also writes the
+	// digest of the release.
+	Pinned Pinned
 	// Problem is set if targets could not be read.
 	Problem *verdict.Problem
 }
+
+// Pinned is how many targets get the digest of a release in addition to its tag.
+type Pinned int
+
+const (
+	// NonePinned means that Flux resolves the tag in every target.
+	NonePinned Pinned = iota
+	// SomePinned means that Flux resolves the tag in some targets.
+	SomePinned
+	// AllPinned means that a tag that is pushed again changes nothing: the new content
+	// is another release.
+	AllPinned
+)
 
 // Target is one Flux object and what it reports about the release of the newest history
 // entry.

@@ -43,7 +43,7 @@ func beforeHistory(rollout *v1alpha1.Rollout, repositories []sourcev1.OCIReposit
 			continue
 		}
 		in.Targets.Owned = append(in.Targets.Owned, t.Owned()...)
-		in.Targets.All = append(in.Targets.All, t.BeforeHistory(t.Observe(rollout, "")))
+		in.Targets.All = append(in.Targets.All, t.BeforeHistory(t.Observe(rollout, targets.Release{})))
 	}
 	return in
 }
