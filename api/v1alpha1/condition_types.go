@@ -234,6 +234,8 @@ const (
 	DigestMismatchReason = "DigestMismatch"
 	// TargetConflictReason: something in a target keeps the version from taking effect.
 	TargetConflictReason = "TargetConflict"
+	// DigestUnknownReason: a target gets the digest of the release, which is not known.
+	DigestUnknownReason = "DigestUnknown"
 	// TargetRestoredReason: a target that was changed manually, or annotated later, was
 	// set to the current version.
 	TargetRestoredReason = "TargetRestored"

@@ -29,6 +29,7 @@ func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 			found[i].Ranked = s.Policy.Image
 		}
 		s.Found, s.Targets.Pinned = found, targets.PinnedAmong(found)
+		s.Policy.ByDigest = s.Targets.Pinned == content.AllPinned
 		err = g.gatherUnrecorded(ctx, s)
 	}
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -55,6 +56,7 @@ func promotionChecks(in Input) []rule {
 		{require: offeredByPolicy(in.Policy), unless: chosen},
 		{require: forAll(appliedComesFirst(rollout, in.Targets)), unless: chosen},
 		{require: forAll(everyTagKnown(rollout, in.Policy)), unless: chosen | first},
+		{require: digestKnown(in.Policy, in.Targets), unless: chosen},
 		{require: notFailedBefore(rollout, in.Policy, in.Quarantines), unless: chosen | first | unblocked},
 		{require: notQuarantined(rollout, in.Quarantines, in.holding()), unless: chosen | unblocked},
 		{require: notRecalled},
@@ -254,7 +256,7 @@ func leftToTheController(rollout *v1alpha1.Rollout, policy releases.Policy) chec
 		}
 	}
 	return func(release v1alpha1.VersionInfo) *verdict.Hold {
-		if release.Tag == wanted {
+		if releases.IsName(wanted) && releases.Name(wanted).Is(release) {
 			return nil
 		}
 		return hold
@@ -266,11 +268,8 @@ func leftToTheController(rollout *v1alpha1.Rollout, policy releases.Policy) chec
 func impossible(rollout *v1alpha1.Rollout, policy releases.Policy, ledger []v1alpha1.VersionInfo) *verdict.Problem {
 	pinned, forced := rollout.Pinned(), policy.Forced(rollout)
 	switch {
-	case pinned != "" && !releases.IsTag(pinned):
-		return &verdict.Problem{
-			Reason:  v1alpha1.InvalidWantedVersionReason,
-			Message: "spec.wantedVersion " + verdict.Quote(pinned) + " cannot be a tag in an OCI registry: correct or remove it",
-		}
+	case pinned != "" && !releases.IsName(pinned):
+		return invalidName(pinned)
 	case pinned == "" && forced != "" && !(releases.IsTag(forced) && releases.Contains(ledger, forced)):
 		return &verdict.Problem{
 			Reason: v1alpha1.UnknownReleaseReason,
@@ -279,6 +278,17 @@ func impossible(rollout *v1alpha1.Rollout, policy releases.Policy, ledger []v1al
 		}
 	}
 	return nil
+}
+
+func invalidName(pinned string) *verdict.Problem {
+	expected := "cannot be a tag in an OCI registry"
+	if strings.Contains(pinned, "@") {
+		expected = "is neither a tag nor a tag with its digest, <tag>@sha256:<64 hexadecimal digits>"
+	}
+	return &verdict.Problem{
+		Reason:  v1alpha1.InvalidWantedVersionReason,
+		Message: "spec.wantedVersion " + verdict.Quote(pinned) + " " + expected + ": correct or remove it",
+	}
 }
 
 // policyReadable checks that the ImagePolicy could be read and used.
@@ -332,6 +342,20 @@ func everyTagKnown(rollout *v1alpha1.Rollout, policy releases.Policy) *verdict.H
 	}
 }
 
+// digestKnown checks that the digest of the release is known, if a target gets it.
+func digestKnown(policy releases.Policy, targets content.Targets) check {
+	return func(release v1alpha1.VersionInfo) *verdict.Hold {
+		if targets.Pinned == content.NonePinned || releases.IsDigest(releases.OrEmpty(release.Digest)) {
+			return nil
+		}
+		return &verdict.Hold{
+			Reason: v1alpha1.DigestUnknownReason,
+			Message: fmt.Sprintf("the digest of %s is not known: set spec.digestReflectionPolicy of ImagePolicy %s to Always, or let the controller read the registry",
+				release.Tag, policy.Name),
+		}
+	}
+}
+
 // notFailedBefore checks that the newest promotion of this release did not fail here,
 // under whichever name. If the Rollout goes back by itself, other content under the same
 // tag is another release.
@@ -353,7 +377,8 @@ func notFailedBefore(rollout *v1alpha1.Rollout, policy releases.Policy, quaranti
 func newestPromotion(rollout *v1alpha1.Rollout, policy releases.Policy, release v1alpha1.VersionInfo) *v1alpha1.DeploymentHistoryEntry {
 	for i := range rollout.Status.History {
 		entry := &rollout.Status.History[i]
-		same := entry.Version.Tag == release.Tag ||
+		pushedAgain := policy.ByDigest && releases.Differs(entry.Version.Digest, release.Digest)
+		same := entry.Version.Tag == release.Tag && !pushedAgain ||
 			releases.IsSame(entry.Version.Digest, release.Digest) && policy.Order.Relation(entry.Version, release) == releases.SameRelease
 		if same && !policy.IsOfAnother(entry) {
 			return entry

@@ -26,6 +26,7 @@ func TestChecksAreAllInOrder(t *testing.T) {
 		{"offeredByPolicy", []string{v1alpha1.NotOfferedReason}},
 		{"appliedComesFirst", []string{v1alpha1.FirstReleaseNotAppliedReason, v1alpha1.FirstReleaseUnknownReason}},
 		{"everyTagKnown", []string{v1alpha1.TagsUnknownReason}},
+		{"digestKnown", []string{v1alpha1.DigestUnknownReason}},
 		{"notFailedBefore", []string{v1alpha1.FailedBeforeReason}},
 		{"notQuarantined", []string{v1alpha1.QuarantinedReason, v1alpha1.QuarantineListFailedReason}},
 		{"notRecalled", []string{v1alpha1.QuarantinedReason}},

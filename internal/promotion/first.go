@@ -78,7 +78,7 @@ func FirstHolds(in Input, release v1alpha1.VersionInfo) []verdict.Hold {
 
 func firstHolds(rules []rule, rollout *v1alpha1.Rollout, gates Gates, release v1alpha1.VersionInfo) []verdict.Hold {
 	holds := holdsPast(rules, rollout, release, first)
-	if requested(rollout, release.Tag)&bypassed == 0 && !namedByGates(gates.Gates, release.Tag) {
+	if requested(rollout, release.Tag)&bypassed == 0 && !namedByGates(gates.Gates, release) {
 		holds = append(holds, *everyGateAllows(gates.Gates)(release))
 	}
 	return holds

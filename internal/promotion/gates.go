@@ -39,7 +39,7 @@ func everyGateAllows(gates []v1alpha1.RolloutGate) check {
 	return func(release v1alpha1.VersionInfo) *verdict.Hold {
 		var others []string
 		for i := range gates {
-			if gates[i].IsPassing() && !allowsVersion(&gates[i], release.Tag) {
+			if gates[i].IsPassing() && !allowsVersion(&gates[i], release) {
 				others = append(others, fmt.Sprintf("RolloutGate %s does not allow %s", gates[i].Name, release.Tag))
 			}
 		}
@@ -103,7 +103,7 @@ func Described(o metav1.Object) string {
 func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 	var all []string
 	for i := range in.Gates.Gates {
-		if gate := &in.Gates.Gates[i]; holds(gate, reason, release.Tag) {
+		if gate := &in.Gates.Gates[i]; holds(gate, reason, release) {
 			all = append(all, gate.Name)
 		}
 	}
@@ -115,12 +115,12 @@ func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 	return append(all, in.upstreams().Blocking(reason, release)...)
 }
 
-func holds(gate *v1alpha1.RolloutGate, reason, tag string) bool {
+func holds(gate *v1alpha1.RolloutGate, reason string, release v1alpha1.VersionInfo) bool {
 	switch reason {
 	case v1alpha1.SomeGatesBlockingReason:
 		return !gate.IsPassing()
 	case v1alpha1.NoAllowedVersionsReason:
-		return !allowsVersion(gate, tag)
+		return !allowsVersion(gate, release)
 	}
 	return false
 }
@@ -136,15 +136,15 @@ func (w Window) holds(reason string) bool {
 }
 
 // allowsVersion applies only allowedVersions. If it is absent, it filters nothing.
-func allowsVersion(gate *v1alpha1.RolloutGate, tag string) bool {
-	return gate.Spec.AllowedVersions == nil || slices.Contains(*gate.Spec.AllowedVersions, tag)
+func allowsVersion(gate *v1alpha1.RolloutGate, release v1alpha1.VersionInfo) bool {
+	return gate.Spec.AllowedVersions == nil || releases.Contain(*gate.Spec.AllowedVersions, release)
 }
 
 // namedByGates reports whether all passing gates that name versions name this one.
-func namedByGates(gates []v1alpha1.RolloutGate, tag string) bool {
+func namedByGates(gates []v1alpha1.RolloutGate, release v1alpha1.VersionInfo) bool {
 	for i := range gates {
 		named := gates[i].Spec.AllowedVersions
-		if gates[i].IsPassing() && named != nil && len(*named) > 0 && !slices.Contains(*named, tag) {
+		if gates[i].IsPassing() && named != nil && len(*named) > 0 && !releases.Contain(*named, release) {
 			return false
 		}
 	}

@@ -16,10 +16,10 @@ func chosenManually(in Input, k known) (choice, bool) {
 	wanted, history := in.Policy.Chosen(in.Rollout), in.Rollout.Status.History
 	// An outdated history may have been restored with the choice: it counts anew once a user confirms it.
 	confirmed := in.Targets.Outdate(history) && in.Rollout.AsksToAdopt()
-	if k.problem != nil || wanted == "" || in.Policy.IsCurrent(history, wanted) && !confirmed {
+	if k.problem != nil || wanted == "" || in.Policy.IsDeployed(history, releases.Name(wanted)) && !confirmed {
 		return choice{}, false
 	}
-	release := releases.Known(k.ledger, wanted)
+	release := releases.Name(wanted).In(k.ledger)
 	if len(holdsPast(k.rules, in.Rollout, release, chosen)) > 0 {
 		return choice{}, false
 	}
@@ -53,10 +53,10 @@ func (d Decision) Backward(in Input) bool {
 // quarantine, and until when that holds; nil if nothing is in the way.
 func refused(in Input, ledger []v1alpha1.VersionInfo) (*verdict.Problem, time.Time) {
 	wanted := in.Rollout.Pinned()
-	if problem := impossible(in.Rollout, in.Policy, ledger); problem != nil || wanted == "" || in.Policy.IsCurrent(in.Rollout.Status.History, wanted) {
+	if problem := impossible(in.Rollout, in.Policy, ledger); problem != nil || wanted == "" || in.Policy.IsDeployed(in.Rollout.Status.History, releases.Name(wanted)) {
 		return problem, time.Time{}
 	}
-	hold := in.holding().Recalled(releases.Known(ledger, wanted))
+	hold := in.holding().Recalled(releases.Name(wanted).In(ledger))
 	if hold == nil {
 		return nil, time.Time{}
 	}

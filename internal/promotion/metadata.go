@@ -15,7 +15,9 @@ import (
 
 // importance decides which of the known releases stay.
 func importance(rollout *v1alpha1.Rollout, policy releases.Policy, gates Gates, promoted string) releases.Importance {
-	allowed := func(tag string) bool { return namedByGates(gates.Gates, tag) }
+	allowed := func(tag string) bool {
+		return namedByGates(gates.Gates, releases.Known(rollout.Status.AvailableReleases, tag))
+	}
 	return releases.Importance{Rollout: rollout, Policy: policy, Promoted: promoted, Allowed: allowed}
 }
 
@@ -27,18 +29,18 @@ func importance(rollout *v1alpha1.Rollout, policy releases.Policy, gates Gates, 
 func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := in.grow()
 	kept := importance(in.Rollout, in.Policy, in.Gates, "").Fit(ledger)
-	lacking := releases.Lacking{}
+	lacking, lacksDigest := releases.Lacking{}, func(v v1alpha1.VersionInfo) bool { return in.Targets.Pinned != content.NonePinned && v.Digest == nil }
 	for _, release := range marksToAsk(in) {
 		lacking.Note(release)
 	}
 	for i, v := range slices.Backward(kept.Ledger) {
 		describes := i == len(kept.Ledger)-1 // the Rollout itself
-		if !releases.HasMetadata(v) && !kept.Omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
+		if (!releases.HasMetadata(v) || lacksDigest(v)) && !kept.Omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
 			lacking.Note(v)
 		}
 	}
 	for _, release := range in.Content().KnownEntries() {
-		if !releases.HasMetadata(release) {
+		if !releases.HasMetadata(release) || lacksDigest(release) {
 			lacking.Note(release)
 		}
 	}

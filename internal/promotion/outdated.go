@@ -71,7 +71,7 @@ func listOf(versions []string) string {
 func waysOut(rollout *v1alpha1.Rollout, targets content.Targets) string {
 	adopt := fmt.Sprintf(`annotate the Rollout with %s: "true" to `, v1alpha1.AdoptAnnotation)
 	switch pinned := rollout.Pinned(); {
-	case pinned != "" && pinned == rollout.Current().Version.Tag:
+	case pinned != "" && releases.Name(pinned).Is(rollout.Current().Version):
 		return fmt.Sprintf("%sdeploy %s, which spec.wantedVersion pins as it did then, or pin another version", adopt, pinned)
 	case adoptable(targets) == "":
 		return "set spec.wantedVersion to the right one"

@@ -85,7 +85,7 @@ func setGatesPassing(b basis) {
 	default:
 		holds := GateHolds(considered[0])
 		b.set(v1alpha1.GatesPassingCondition, metav1.ConditionFalse, holds[0].Reason,
-			considered[0].Release.Tag+": "+allOf(holds))
+			releases.NameOf(considered[0].Release, b.Rollout.Current())+": "+allOf(holds))
 	}
 }
 

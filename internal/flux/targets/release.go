@@ -3,10 +3,10 @@
 package targets
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // Release is what a Rollout writes into its targets.
@@ -20,19 +20,11 @@ type Release struct {
 	Adopted bool
 }
 
-// validDigest matches the digests that are written. In a substitute, any other text could be
-// YAML.
-var validDigest = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
-
-// IsDigest reports whether a text is a digest that can be written: sha256 and 64 lower-case
-// hexadecimal digits.
-func IsDigest(text string) bool { return validDigest.MatchString(text) }
-
 // ReleaseOf returns the release of a history entry. A digest that cannot be written counts
 // as unknown.
 func ReleaseOf(entry *v1alpha1.DeploymentHistoryEntry) Release {
 	release := Release{Tag: entry.Version.Tag}
-	if digest := entry.Version.Digest; digest != nil && IsDigest(*digest) {
+	if digest := entry.Version.Digest; digest != nil && releases.IsDigest(*digest) {
 		release.Digest = *digest
 	}
 	return release

@@ -18,12 +18,14 @@ const MostExplained = 20
 //
 // The policy's order decides which release is newer. Among equals, it is the one that was
 // built later. Where the order cannot compare, the one that is listed later is newer. If a
-// tag is listed twice, only the newest of its releases counts.
+// tag is listed twice, only the newest of its releases counts. Other content under the
+// current tag comes next after the current release, if every target runs that by its digest.
 func Candidates(ledger []v1alpha1.VersionInfo, history []v1alpha1.DeploymentHistoryEntry, policy Policy) []v1alpha1.VersionInfo {
 	deployed := PositionOf(ledger, history, policy)
 	var candidates []v1alpha1.VersionInfo
 	for i, release := range ledger {
-		if deployed.mayBeNewer(release, i) && !policy.IsCurrent(history, release.Tag) && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
+		newer := deployed.mayBeNewer(release, i) && !policy.IsCurrent(history, release.Tag) || policy.isPushedAgain(history, release)
+		if newer && IsTag(release.Tag) && policy.Order.Admits(release.Tag) {
 			candidates = append(candidates, release)
 		}
 	}

@@ -24,8 +24,8 @@ func Grow(rollout *v1alpha1.Rollout, policy Policy, registry Registry, now time.
 		before = nil // they are of the other image
 	}
 	ledger, note := addLatest(append(unseen(before, policy), before...), *policy.Latest)
-	if runs(rollout, *policy.Latest) {
-		note = nil // the new push was reported when Flux pulled it
+	if policy.ByDigest || runs(rollout, *policy.Latest) {
+		note = nil // it is a release as any other; or it was reported when Flux pulled it
 	}
 	ledger = sorted(registry.allCompleted(ledger), policy.Order)
 	if len(ledger) > len(before) {

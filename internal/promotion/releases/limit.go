@@ -196,7 +196,7 @@ func firstIf(a, b bool) int {
 // referredTo returns the tags by which history, policy and users refer to releases.
 func referredTo(rollout *v1alpha1.Rollout, policy Policy) map[string]bool {
 	tags := map[string]bool{
-		rollout.Pinned(): true, rollout.Annotations[v1alpha1.ForceDeployAnnotation]: true, rollout.Annotations[v1alpha1.BypassGatesAnnotation]: true,
+		Name(rollout.Pinned()).Tag: true, rollout.Annotations[v1alpha1.ForceDeployAnnotation]: true, rollout.Annotations[v1alpha1.BypassGatesAnnotation]: true,
 	}
 	if policy.Latest != nil {
 		tags[policy.Latest.Tag] = true

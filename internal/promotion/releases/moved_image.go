@@ -41,8 +41,19 @@ func (p Policy) IsCurrent(history []v1alpha1.DeploymentHistoryEntry, tag string)
 	return len(history) > 0 && history[0].Version.Tag == tag && !p.IsOfAnother(&history[0])
 }
 
-// Chosen returns the tag that a user requests, pinned or forced. If it is empty, the
-// controller chooses.
+// IsDeployed reports whether the newest promotion deployed the release that a user names.
+func (p Policy) IsDeployed(history []v1alpha1.DeploymentHistoryEntry, named Named) bool {
+	return p.IsCurrent(history, named.Tag) && named.Is(history[0].Version)
+}
+
+// isPushedAgain reports whether a release is other content under the tag of the current one,
+// which runs on by its digest.
+func (p Policy) isPushedAgain(history []v1alpha1.DeploymentHistoryEntry, release v1alpha1.VersionInfo) bool {
+	return p.ByDigest && p.IsCurrent(history, release.Tag) && Differs(history[0].Version.Digest, release.Digest)
+}
+
+// Chosen returns the name of the release that a user requests, pinned or forced. If it is
+// empty, the controller chooses.
 func (p Policy) Chosen(rollout *v1alpha1.Rollout) string {
 	return cmp.Or(rollout.Pinned(), p.Forced(rollout))
 }

@@ -31,6 +31,9 @@ type Policy struct {
 	// Partial explains why tags that the last scan found are missing from Scanned; empty if
 	// none are missing.
 	Partial string
+	// ByDigest is true if every target gets the digest of a release. Then a tag that is pushed
+	// again is another release, and waits as any other.
+	ByDigest bool
 	// Problem is set if the policy could not be read or used, or reports a problem.
 	Problem *verdict.Problem
 	// Blocking is true if nothing may be promoted because of Problem.
