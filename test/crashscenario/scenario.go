@@ -4,7 +4,8 @@
 // of its writes. In the first one there are four promotions to two targets, with a bake
 // and a HealthCheck. A user cancels the second during its bake by a pin, and the third,
 // which Flux never applies, by forcing a release. In the other one the HealthCheck fails
-// the second, which is reported, the Rollout goes back by itself, and a fix follows. Whatever happens to the
+// the second, which is reported, the Rollout goes back by itself, and a fix follows. In a
+// third one the targets also get the digest of each release. Whatever happens to the
 // controller meanwhile, the result must be the same.
 //
 // The tests of the reconciler run it step by step in one process. The fault suite runs it
@@ -53,6 +54,9 @@ type Scenario struct {
 	done    int
 	want    State
 	rollout *fixture.RolloutBuilder
+	// ByDigest is true if the targets get the digest of each release, which the ImagePolicy
+	// reflects.
+	ByDigest bool
 }
 
 // step is a promotion that must be reached, and what happens then.
@@ -70,27 +74,44 @@ func Rollback() *Scenario {
 	return &Scenario{steps: stepsBack, want: backEnd, rollout: protected().RollsBack().Quarantine()}
 }
 
+// Digests returns the scenario of two releases whose digest is written, too.
+func Digests() *Scenario {
+	return &Scenario{steps: stepsOfDigests, want: digestsEnd, rollout: protected(), ByDigest: true}
+}
+
 func protected() *fixture.RolloutBuilder {
 	return fixture.MakeRollout(App).BakeTime(short).DeployTimeout(long).SelectAllChecks()
 }
 
 // Objects returns the objects of the application, with their status.
 func (s *Scenario) Objects() []client.Object {
+	policy, source := fixture.MakePolicy(App).Latest(first), fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1")
+	kustomization := fixture.MakeKustomization(App).DrivenBy(App, "VERSION").Substitute("TIER", "gold")
+	if s.ByDigest {
+		policy.Digest(digestOf(first))
+		source.PinnedBy(App)
+		kustomization.PinnedBy(App, "DIGEST")
+	}
 	return []client.Object{
 		fixture.MakeScan(App).Image(image).Found(first).Obj(),
-		fixture.MakePolicy(App).Latest(first).Obj(),
-		repository(),
-		fixture.MakeKustomization(App).DrivenBy(App, "VERSION").Substitute("TIER", "gold").Obj(),
+		policy.Obj(),
+		withImage(source),
+		kustomization.Obj(),
 		fixture.MakeHealthCheck(App).Healthy().Obj(),
 		s.rollout.Obj(),
 	}
 }
 
-// repository contains the image, so that it shows the content of a release.
-func repository() client.Object {
-	o := fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1").Obj()
+// withImage makes the source pull the image, so that it shows the content of a release.
+func withImage(source *fixture.RepositoryBuilder) client.Object {
+	o := source.Obj()
 	o.Spec.URL = "oci://" + image
 	return o
+}
+
+func digestOf(tag string) string {
+	_, digest, _ := strings.Cut(fixture.Revision(tag), "@")
+	return digest
 }
 
 // FluxPulls reports whether Flux finds a tag in the registry.
@@ -137,6 +158,11 @@ var stepsBack = []step{
 	{"1 1.0.0 Succeeded", func(e Env) { e.Release(unhealthy) }},
 	{"3 1.0.0 Succeeded", func(e Env) { e.Release(fixed) }},
 	{"4 1.3.0 Succeeded", func(Env) {}},
+}
+
+var stepsOfDigests = []step{
+	{"1 1.0.0 Succeeded", func(e Env) { e.Release(fixed) }},
+	{"2 1.3.0 Succeeded", func(Env) {}},
 }
 
 func bakes(d time.Duration) func(*v1alpha1.Rollout) {
@@ -189,6 +215,10 @@ var (
 		"2 1.2.0 Failed System rollout-controller, HealthCheckFailed, reported",
 		"1 1.0.0 Succeeded System rollout-controller",
 	}
+	digestsEnd = withDigest(stateOf([]string{
+		"2 1.3.0 Succeeded System rollout-controller",
+		"1 1.0.0 Succeeded System rollout-controller",
+	}, fixed, first, fixed))
 	backEnd = held(stateOf(historyBack, fixed, first, unhealthy, fixed))
 	end     = stateOf(history, second, first, second)
 )
@@ -203,6 +233,13 @@ func stateOf(history []string, carried string, ledger ...string) State {
 		Generations: map[string]int64{"OCIRepository": writes, "Kustomization": writes},
 		Ledger:      ledger,
 	}
+}
+
+// withDigest adds the digest of the release that the targets carry.
+func withDigest(s State) State {
+	s.Carried["digest"] = digestOf(s.Carried["tag"])
+	s.Carried["DIGEST"] = s.Carried["digest"]
+	return s
 }
 
 // held adds the quarantine of the release that failed once.

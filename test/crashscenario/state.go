@@ -17,7 +17,7 @@ type State struct {
 	// History has the promotions, newest first, each as "id version state" and who
 	// requested it, with the cause of a failure and what a rollback is about.
 	History []string
-	// Carried has the versions in the targets: the tag, and the variables.
+	// Carried has what the targets get: the tag, the digest if there is one, and the variables.
 	Carried map[string]string
 	// Generations are how often the specs of the targets were written, by kind.
 	Generations map[string]int64
@@ -36,6 +36,9 @@ func See(rollout *v1alpha1.Rollout, repository *sourcev1.OCIRepository, kustomiz
 		Carried:     map[string]string{"tag": repository.Spec.Reference.Tag},
 		Generations: map[string]int64{"OCIRepository": repository.Generation, "Kustomization": kustomization.Generation},
 		Requests:    maps.Clone(rollout.Annotations),
+	}
+	if digest := repository.Spec.Reference.Digest; digest != "" {
+		s.Carried["digest"] = digest
 	}
 	if build := kustomization.Spec.PostBuild; build != nil {
 		maps.Copy(s.Carried, build.Substitute)

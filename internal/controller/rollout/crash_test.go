@@ -59,7 +59,12 @@ func (r *crashRun) play(afterStep func()) {
 }
 
 // Release simulates image-reflector-controller, which has found a tag.
-func (r *crashRun) Release(tag string) { r.release(crashscenario.App, tag) }
+func (r *crashRun) Release(tag string) {
+	r.release(crashscenario.App, tag)
+	if r.ByDigest {
+		r.reflects(digestOf(tag))
+	}
+}
 
 // ChangeRollout edits the Rollout as a user does.
 func (r *crashRun) ChangeRollout(change func(*v1alpha1.Rollout)) {
@@ -113,7 +118,7 @@ func TestFailureAndItsRollbackWithoutFaults(t *testing.T) {
 func TestControllerMayDieBetweenAnyTwoWrites(t *testing.T) {
 	t.Parallel()
 	for name, scenario := range map[string]func() *crashscenario.Scenario{
-		"of promotions": crashscenario.New, "of a rollback": crashscenario.Rollback,
+		"of promotions": crashscenario.New, "of a rollback": crashscenario.Rollback, "of digests": crashscenario.Digests,
 	} {
 		t.Run(name, func(t *testing.T) { mayDieBetweenAnyTwoWrites(t, scenario) })
 	}
