@@ -42,9 +42,10 @@ func TestEveryAnnotationIsOneOfTheAPI(t *testing.T) {
 			isSubstitute := strings.HasPrefix(found, v1alpha1.SubstituteAnnotationPrefix) &&
 				strings.HasSuffix(found, v1alpha1.SubstituteAnnotationSuffix)
 			isValue := strings.HasPrefix(found, v1alpha1.ValuesAnnotationPrefix) && strings.HasSuffix(found, v1alpha1.ValuesAnnotationSuffix)
+			isDigest := strings.HasPrefix(found, v1alpha1.DigestSubstituteAnnotationPrefix) || strings.HasPrefix(found, v1alpha1.DigestValuesAnnotationPrefix)
 			isReset := strings.HasPrefix(found, v1alpha1.ResetAnnotationPrefix)
 			isPromotion := strings.HasPrefix(found, v1alpha1.PromotionAnnotationPrefix)
-			if !isSubstitute && !isValue && !isReset && !isPromotion && !slices.Contains(known, found) {
+			if !isSubstitute && !isValue && !isDigest && !isReset && !isPromotion && !slices.Contains(known, found) {
 				t.Errorf("%s mentions %s, which is no constant of api/v1alpha1/annotations.go", file, found)
 			}
 		}

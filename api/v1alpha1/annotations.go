@@ -73,13 +73,13 @@ const (
 	DigestAnnotationPrefix = "digest.rollout.kuberik.com/"
 	// DigestRefAnnotation on an OCIRepository names the Rollout that writes its
 	// spec.ref.digest. It needs RolloutAnnotation with the same name.
-	DigestRefAnnotation = DigestAnnotationPrefix + "ref"
+	DigestRefAnnotation = "digest.rollout.kuberik.com/ref"
 	// DigestSubstituteAnnotationPrefix, followed by the name of a variable, is an
 	// annotation on a Kustomization: the variable gets the digest, as sha256:<hex>.
-	DigestSubstituteAnnotationPrefix = DigestAnnotationPrefix + "substitute."
+	DigestSubstituteAnnotationPrefix = "digest.rollout.kuberik.com/substitute."
 	// DigestValuesAnnotationPrefix, followed by the path of a value, is an annotation on a
 	// HelmRelease: the value gets the digest, as sha256:<hex>.
-	DigestValuesAnnotationPrefix = DigestAnnotationPrefix + "values."
+	DigestValuesAnnotationPrefix = "digest.rollout.kuberik.com/values."
 
 	// PromotionAnnotationPrefix, followed by the name of a Rollout, is an annotation on the
 	// objects that this Rollout writes. Its value is the id of the history entry for which
