@@ -10,17 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
-	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
-	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
@@ -112,30 +108,22 @@ func (w *world) with(p *plan) (*world, error) {
 	return &after, err
 }
 
-// linted are the kinds that rules about a Rollout and what is around it read.
-func linted() []client.ObjectList {
-	return []client.ObjectList{
-		&v1alpha1.RolloutList{}, &v1alpha1.RolloutGateList{}, &v1alpha1.RolloutScheduleList{}, &v1alpha1.ClusterRolloutScheduleList{},
-		&v1alpha1.HealthCheckList{}, &environmentsv1.EnvironmentList{}, &imagev1.ImagePolicyList{}, &imagev1.ImageRepositoryList{},
-		&sourcev1.OCIRepositoryList{}, &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{},
-	}
-}
-
-// objects returns all objects of these kinds. What could not be read is left out.
-func (w *world) objects(ctx context.Context) []map[string]any {
-	var all []map[string]any
-	for _, list := range linted() {
-		kind, err := apiutil.GVKForObject(list, w.scheme)
-		untyped := &unstructured.UnstructuredList{}
-		untyped.SetGroupVersionKind(kind)
-		if err != nil || w.facts.List(ctx, untyped) != nil {
+// objects returns what is there of the kinds that lint is about. It returns false if some of
+// it could not be read.
+func (w *world) objects(ctx context.Context) (all []map[string]any, complete bool) {
+	complete = w.files == nil
+	for _, kind := range kinds.All {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if w.facts.List(ctx, list) != nil {
+			complete = false
 			continue
 		}
-		for _, item := range untyped.Items {
+		for _, item := range list.Items {
 			all = append(all, item.Object)
 		}
 	}
-	return all
+	return all, complete
 }
 
 // foretell says what is created, and what it does. It ends the verb if something would not
@@ -148,11 +136,15 @@ func (c *creating) foretell(ctx context.Context, w *world, p *plan, all []manife
 			c.Err.Sentence(show.Do, "%s: new", each)
 		}
 	}
-	after, err := w.with(p)
+	findings, err := c.added(ctx, w, p)
 	if err != nil {
 		return err
 	}
-	if err := c.judge(c.added(ctx, w, after)); err != nil {
+	if err := c.judge(findings); err != nil {
+		return err
+	}
+	after, err := w.with(p)
+	if err != nil {
 		return err
 	}
 	effect, err := p.effect(ctx, after)
@@ -162,18 +154,31 @@ func (c *creating) foretell(ctx context.Context, w *world, p *plan, all []manife
 	return err
 }
 
-// added returns what lint finds after a plan, and did not find before.
-func (c *creating) added(ctx context.Context, before, after *world) []lint.Finding {
-	options := lint.Options{Now: c.Now()}
-	if before.files != nil { // they are a part of what is there
-		options.Disable = []string{notApplied}
-	}
-	known := lint.Cluster(before.objects(ctx), options).Findings
-	return slices.DeleteFunc(lint.Cluster(after.objects(ctx), options).Findings, func(f lint.Finding) bool { return slices.Contains(known, f) })
-}
+// absent are the rules of lint that something does not exist.
+var absent = []string{"R201", "R207", "R212", "R301", "R303", "R603"}
 
-// notApplied is the rule of lint about an OCIRepository that nothing applies.
-const notApplied = "R212"
+// added returns what lint finds after a plan, and did not find before.
+func (c *creating) added(ctx context.Context, w *world, p *plan) ([]lint.Finding, error) {
+	before, complete := w.objects(ctx)
+	options := lint.Options{Now: c.Now()}
+	if !complete {
+		options.Disable = absent
+	}
+	after := slices.Clone(before)
+	objects := p.objects
+	if p.annotated != nil {
+		objects = append(slices.Clone(objects), p.annotated)
+	}
+	laid, err := w.manifestsOf(objects)
+	for _, each := range laid {
+		after = slices.DeleteFunc(after, func(content map[string]any) bool {
+			return manifest{&unstructured.Unstructured{Object: content}}.String() == each.String()
+		})
+		after = append(after, each.Object)
+	}
+	known := lint.Cluster(before, options).Findings
+	return slices.DeleteFunc(lint.Cluster(after, options).Findings, func(f lint.Finding) bool { return slices.Contains(known, f) }), err
+}
 
 // judge shows findings, and ends the verb if one of them is an error.
 func (c *creating) judge(findings []lint.Finding) error {
@@ -213,11 +218,11 @@ func (c *creating) print(ctx context.Context, w *world, p *plan) error {
 	options := lint.Options{Now: c.Now(), External: append(w.externals(ctx), p.external...)}
 	findings := lint.Files([]lint.File{{Content: file}}, options).Findings
 	if !c.local {
-		after, err := w.with(p)
+		added, err := c.added(ctx, w, p)
 		if err != nil {
 			return err
 		}
-		findings = append(c.added(ctx, w, after), findings...)
+		findings = append(added, findings...)
 	}
 	if err := c.judge(findings); err != nil {
 		return err
@@ -231,7 +236,8 @@ func (c *creating) print(ctx context.Context, w *world, p *plan) error {
 // externals returns what is there as the files of others.
 func (w *world) externals(ctx context.Context) []lint.External {
 	var all []lint.External
-	for _, content := range w.objects(ctx) {
+	objects, _ := w.objects(ctx)
+	for _, content := range objects {
 		object := unstructured.Unstructured{Object: content}
 		all = append(all, lint.External{Kind: object.GetKind(), Namespace: object.GetNamespace(), Name: object.GetName()})
 	}
