@@ -177,7 +177,17 @@ func (c *creating) added(ctx context.Context, w *world, p *plan) ([]lint.Finding
 		after = append(after, each.Object)
 	}
 	known := lint.Cluster(before, options).Findings
-	return slices.DeleteFunc(lint.Cluster(after, options).Findings, func(f lint.Finding) bool { return slices.Contains(known, f) }), err
+	return slices.DeleteFunc(lint.Cluster(after, options).Findings, func(f lint.Finding) bool {
+		return slices.Contains(known, f) || w.isElsewhere(f)
+	}), err
+}
+
+// isElsewhere reports whether a finding is about an object of another namespace, of which only
+// a part was read. That an Environment there does not let this one in is certain.
+func (w *world) isElsewhere(f lint.Finding) bool {
+	_, name, _ := strings.Cut(f.Object, " ")
+	namespace, _, namespaced := strings.Cut(name, "/")
+	return namespaced && namespace != w.namespace && f.Rule != "R604"
 }
 
 // judge shows findings, and ends the verb if one of them is an error.
