@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -196,6 +198,21 @@ func (p *Program) CompleteApplications(cmd *cobra.Command, args []string, _ stri
 			add(page.Items[i].Spec.Name)
 		}
 	})
+}
+
+// CompleteNames completes with the objects of a kind in the namespace.
+func CompleteNames[L any, P interface {
+	*L
+	client.ObjectList
+}](p *Program) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return complete(p, cmd, func(page P, add func(string)) {
+			_ = meta.EachListItem(page, func(item runtime.Object) error { // it has no errors of its own
+				add(item.(client.Object).GetName())
+				return nil
+			})
+		})
+	}
 }
 
 // complete completes with the names that all pages of a list add, each of them once. If

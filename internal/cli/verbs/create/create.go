@@ -67,6 +67,13 @@ func newCreating(p *program.Program, cmd *cobra.Command) *creating {
 	return c
 }
 
+// complete completes the values of flags.
+func complete(cmd *cobra.Command, flags map[string]cobra.CompletionFunc) {
+	for name, of := range flags {
+		_ = cmd.RegisterFlagCompletionFunc(name, of) // the flag exists
+	}
+}
+
 const (
 	dryRunClient = "client"
 	dryRunServer = "server"

@@ -40,6 +40,7 @@ first release of a Rollout goes past a closed gate.`,
 	flags.StringVarP(&g.why, "message", "m", "", "what it waits for, for those whose releases it holds")
 	flags.BoolVar(&g.passing, "passing", false, "create it open")
 	flags.StringSliceVar(&g.versions, "allow", nil, "let only these versions through")
+	complete(cmd, map[string]cobra.CompletionFunc{"rollout": program.CompleteNames[v1alpha1.RolloutList](p)})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return g.run(cmd.Context(), func(_ context.Context, w *world) (*plan, error) { return g.plan(w, args[0]) })
 	}

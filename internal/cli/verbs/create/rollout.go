@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Masterminds/semver/v3"
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	fluxmeta "github.com/fluxcd/pkg/apis/meta"
@@ -69,6 +70,10 @@ the steps that hand the version over.`,
 	r := &creatingRollout{creating: newCreating(p, cmd)}
 	r.addFlags(cmd.Flags())
 	cmd.Flags().StringArrayVarP(&p.Files, "filename", "f", nil, "with --export: the manifests in Git; no cluster is asked")
+	complete(cmd, map[string]cobra.CompletionFunc{
+		"image-policy": program.CompleteNames[imagev1.ImagePolicyList](p), "oci-repository": program.CompleteNames[sourcev1.OCIRepositoryList](p),
+		"kustomization": program.CompleteNames[kustomizev1.KustomizationList](p), "helm-release": program.CompleteNames[helmv2.HelmReleaseList](p),
+	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := r.check(); err != nil {
 			return err
