@@ -197,7 +197,7 @@ func TestWatchGoesOnAfterTheAPIServerWasAway(t *testing.T) {
 	got := s.run(ctx, t, "watch", "--plain")
 	got.Out = regexp.MustCompile(`\b\d+[dy]\d*d?`).ReplaceAllString(got.Out, "long")
 	want := answer{
-		Out: "NAME  VERSION  STATE       SINCE  NEXT  WAITS FOR\nshop  1.5.0    InProgress  long   -     up to date\n",
+		Out: "NAME  VERSION  STATE       SINCE  NEXT  WAITS FOR\nshop  1.5.0    InProgress  long   -     -\n",
 		Err: "! Rollouts cannot be read for now, and the API server is asked again: forbidden\nok Rollouts can be read again\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

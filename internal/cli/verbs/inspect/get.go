@@ -301,7 +301,7 @@ func waitsOr(r *v1alpha1.Rollout) string {
 	if state.Kind == explain.StateGoes {
 		return "-"
 	}
-	return state.Cause
+	return program.OrDash(&state.Cause)
 }
 
 // notFollowed returns what is said of the consumers of an OCIRepository that has pulled the
