@@ -14,7 +14,6 @@ import (
 
 // From the alert to the release before: which Rollout, why, go back, and is it out?
 func TestOnCallRollsBackAFailedReleaseWithFourCommands(t *testing.T) {
-	t.Parallel()
 	s := newEnv(t)
 	s.CreateFlux()
 	s.Create(s.Rollout(func(spec *v1alpha1.RolloutSpec) {
