@@ -138,7 +138,7 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
 		Rollback: rollbackOf(d), HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
 	}
-	e.Problems, e.Remedies = append(e.Problems, targetProblems(in.Targets.All)...), OfState(in, e.State, possible)
+	e.Problems, e.Remedies = append(e.Problems, targetProblems(in.Targets.All, e.Current)...), OfState(in, e.State, possible)
 	for i, verdict := range d.Candidates {
 		candidate := CandidateOf(in, verdict)
 		if i < remedies {
@@ -242,11 +242,15 @@ var reasonsOfTargets = map[v1alpha1.TargetState]string{
 }
 
 // targetProblems returns what keeps targets from having applied the release, and what else
-// is said of them. A history that is outdated is a problem of the Rollout, which names the
-// target.
-func targetProblems(targets []content.Target) []Problem {
+// is said of them, unless the release has failed by that. A history that is outdated is a problem of
+// the Rollout, which names the target.
+func targetProblems(targets []content.Target, current *v1alpha1.DeploymentHistoryEntry) []Problem {
 	var all []Problem
+	named := current.State() == v1alpha1.BakeFailed && current.Cause == v1alpha1.CauseDeployTimeout
 	for _, t := range targets {
+		if named && t.State == v1alpha1.TargetFailed {
+			continue
+		}
 		if t.Message != "" && (t.Reason != "" || t.State != v1alpha1.TargetApplied) && t.Reason != v1alpha1.TargetHistoryOutdated {
 			all = append(all, Problem{cmp.Or(string(t.Reason), reasonsOfTargets[t.State]), fmt.Sprintf("%s: %s", t, truncate.Message(t.Message))})
 		}

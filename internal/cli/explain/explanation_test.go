@@ -128,3 +128,11 @@ func TestTargetThatHasNotAppliedTheReleaseIsAProblem(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+func TestTargetThatFailedTheReleaseIsNotNamedTwice(t *testing.T) {
+	in := waits(t, fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0").Failed().Cause(v1alpha1.CauseDeployTimeout).Because("not applied within 15m0s: OCIRepository shop: NAME_UNKNOWN")))
+	in.Targets.All = []content.Target{{Kind: "OCIRepository", Name: "shop", State: v1alpha1.TargetFailed, Message: "NAME_UNKNOWN"}}
+	if got := explain.Explain(in, promotion.Decide(in), 0, nil).Problems; len(got) > 0 {
+		t.Errorf("%q", got)
+	}
+}
