@@ -3,9 +3,6 @@
 package promotion
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
@@ -49,14 +46,4 @@ func (in Input) upstreams() upstream.Asked {
 		Now: in.Now, Order: in.Policy.Order, Current: in.Rollout.Current(), HasReason: hasReason(in.Rollout, in.ForeignAnnotations),
 		Bypassed: in.Rollout.Annotations[v1alpha1.BypassGatesAnnotation], Promoted: in.Rollout.Annotations[v1alpha1.PromoteAnnotation],
 	}}
-}
-
-// byItself are the beginnings of messages that kuberik's dashboard writes by itself, next to a
-// pin and when it removes one. Nobody has given them as a reason.
-var byItself = []string{"Cleared version pin", "Pinned to version "}
-
-// hasReason reports whether a user says why the release goes past an Environment.
-func hasReason(rollout *v1alpha1.Rollout, foreign map[string]bool) bool {
-	why := words(rollout, foreign, v1alpha1.DeployMessageAnnotation)
-	return why != "" && !slices.ContainsFunc(byItself, func(text string) bool { return strings.HasPrefix(why, text) })
 }

@@ -348,7 +348,15 @@ func TestMessageAndAuthorOfAManualPromotion(t *testing.T) {
 		},
 		"an automatic one says what was lifted for it": {
 			failed().Annotate(unblock, "true").Annotate(bypass, "1.1.1").Annotate(user, "ann"),
-			"the newest eligible release of ImagePolicy shop; gates bypassed manually; a failure bypassed manually; not requested by ann", system,
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually by ann; a failure bypassed manually", system,
+		},
+		"a bypass of gates says by whom and why": {
+			upgrade().Annotate(bypass, "1.1.0").Annotate(user, "ann").Annotate(message, "INC-4711"),
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually by ann: INC-4711", system,
+		},
+		"what the dashboard writes by itself is no reason": {
+			upgrade().Annotate(bypass, "1.1.0").Annotate(user, "ann").Annotate(message, "Cleared version pin"),
+			"the newest eligible release of ImagePolicy shop; gates bypassed manually by ann", system,
 		},
 		"text without an end is cut": {
 			upgrade().Pin("1.1.0").Annotate(message, strings.Repeat("é", 5000)).Annotate(user, strings.Repeat("u", 5000)),

@@ -63,16 +63,21 @@ const (
 )
 
 // choiceMessage says why the controller promotes a release of an ImagePolicy, what its
-// upstreams have not checked, and who has let it go past them.
+// upstreams have not checked, and who has let it go past them, or past gates alone.
 func choiceMessage(o Outcome, policy, unchecked, byWhom string) string {
 	text := groundsText(o.Grounds) + policy
-	for _, hold := range []v1alpha1.LiftedHold{v1alpha1.LiftedGates, v1alpha1.LiftedFailure} {
-		if o.hasLifted(hold) {
-			text += liftedText(hold)
+	pastUpstreams := o.hasLifted(v1alpha1.LiftedUpstreams) // by the annotation that lifts the gates
+	if o.hasLifted(v1alpha1.LiftedGates) {
+		text += liftedText(v1alpha1.LiftedGates)
+		if !pastUpstreams {
+			text += byWhom
 		}
 	}
+	if o.hasLifted(v1alpha1.LiftedFailure) {
+		text += liftedText(v1alpha1.LiftedFailure)
+	}
 	text += unchecked
-	if o.hasLifted(v1alpha1.LiftedUpstreams) {
+	if pastUpstreams {
 		text += liftedText(v1alpha1.LiftedUpstreams) + byWhom
 	}
 	return text
@@ -85,7 +90,7 @@ func entryMessage(rollout *v1alpha1.Rollout, foreign map[string]bool, o Outcome)
 	switch {
 	case o.Manual && words != "":
 		return truncate.Text(words, verdict.LongestMessage)
-	case o.Manual || !o.usesUpWords() || o.hasLifted(v1alpha1.LiftedUpstreams):
+	case o.Manual || !o.usesUpWords() || o.hasLifted(v1alpha1.LiftedGates):
 		return o.Message
 	}
 	return o.Message + notHeeded(rollout, foreign)
@@ -97,6 +102,16 @@ func words(rollout *v1alpha1.Rollout, foreign map[string]bool, annotation string
 		return ""
 	}
 	return strings.TrimSpace(rollout.Annotations[annotation])
+}
+
+// byItself are the beginnings of messages that kuberik's dashboard writes by itself, next to a
+// pin and when it removes one. Nobody has given them as a reason.
+var byItself = []string{"Cleared version pin", "Pinned to version "}
+
+// hasReason reports whether a user says why the release goes past an Environment.
+func hasReason(rollout *v1alpha1.Rollout, foreign map[string]bool) bool {
+	why := words(rollout, foreign, v1alpha1.DeployMessageAnnotation)
+	return why != "" && !slices.ContainsFunc(byItself, func(text string) bool { return strings.HasPrefix(why, text) })
 }
 
 func requestDigest(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
@@ -127,15 +142,15 @@ func notHeeded(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
 	return ""
 }
 
-// wordsOf returns who has let a release go past the Environments, and why, as the end of
-// a message.
+// wordsOf returns who has let a release go past gates or Environments, and why, as the end
+// of a message.
 func wordsOf(rollout *v1alpha1.Rollout, foreign map[string]bool) string {
 	text := ""
 	if user := words(rollout, foreign, v1alpha1.DeployUserAnnotation); user != "" {
 		text += " by " + truncate.Text(user, verdict.LongestName)
 	}
-	if why := words(rollout, foreign, v1alpha1.DeployMessageAnnotation); why != "" {
-		text += ": " + truncate.Text(why, verdict.LongestComplaint)
+	if hasReason(rollout, foreign) {
+		text += ": " + truncate.Text(words(rollout, foreign, v1alpha1.DeployMessageAnnotation), verdict.LongestComplaint)
 	}
 	return text
 }

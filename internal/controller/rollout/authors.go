@@ -110,10 +110,10 @@ func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
 }
 
 // attribute notes who chose a release, and decides again if others wrote the annotations
-// next to the choice. What others wrote before is no reason for letting a release past an
-// Environment now.
+// next to the choice. What others wrote before is no reason for letting a release past gates
+// or an Environment now.
 func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promotion.Decision) (promotion.Decision, error) {
-	past := len(s.Upstreams.Environments) > 0 && s.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag
+	past := s.Rollout.Annotations[v1alpha1.BypassGatesAnnotation] == d.Release.Tag
 	if !d.Manual && !past {
 		return d, nil
 	}

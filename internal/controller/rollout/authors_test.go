@@ -66,6 +66,25 @@ func TestPinWithoutANameIsByItsFieldManager(t *testing.T) {
 	s.Expect(*s.rollout("shop").Current().TriggeredBy).To(Equal(v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "on-call"}))
 }
 
+func TestWordsCountForABypassOfWhoSaidThem(t *testing.T) {
+	t.Parallel()
+	const bypassed = "the newest eligible release of ImagePolicy shop; gates bypassed manually"
+	for chooses, want := range map[string]string{"on-call": bypassed + " by admin: INC-1", "somebody": bypassed} {
+		t.Run(chooses, func(t *testing.T) {
+			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			s.Add(fixture.MakeGate("manual", "shop").Closed().Obj())
+			s.release("shop", "1.1.0")
+			s.rest("shop")
+			s.patchAs("on-call", `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-user":"admin","rollout.kuberik.com/deploy-message":"INC-1"}}}`)
+			s.patchAs(chooses, `{"metadata":{"annotations":{"rollout.kuberik.com/bypass-gates":"1.1.0"}}}`)
+			s.deploy("shop")
+			s.Expect(*s.rollout("shop").Current().Message).To(Equal(want))
+			s.Expect(s.asked()).To(BeEmpty())
+		})
+	}
+}
+
 // A cache that lags behind is not an error: the next pass reads again.
 func TestChoiceThatACacheStillShowsIsLookedAtAgain(t *testing.T) {
 	s := open(t, shopWith(fixture.MakeRollout("shop").Pin("1.0.0").Annotate(v1alpha1.DeployUserAnnotation, "ann"), "1.0.0")...)
