@@ -29,9 +29,12 @@ func PlainNames(args []string) []string {
 }
 
 // OneName accepts the name of one Rollout, and so many arguments after it.
-func OneName(more int, names string) cobra.PositionalArgs {
+func OneName(more int, names string) cobra.PositionalArgs { return Named(1+more, 1+more, names) }
+
+// Named accepts from least to most arguments.
+func Named(least, most int, names string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) != 1+more {
+		if len(args) < least || len(args) > most {
 			return fmt.Errorf("expected %s after %q, got %s; see: %s --help", names, cmd.CommandPath(), Arguments(args), cmd.CommandPath())
 		}
 		return nil

@@ -8,22 +8,25 @@ import (
 	"time"
 )
 
-// TimeOf parses a time of a flag: RFC 3339, or "+2h" from now, or a local "2006-01-02 15:04".
+// TimeFormats are the forms of a time in the help of a flag.
+const TimeFormats = `2h, 3d, 2006-01-02, "2006-01-02 15:04" in your zone, or RFC 3339`
+
+// TimeOf parses a time of a flag: a span from now, with or without a plus; a date or a minute
+// in the zone of the user; or RFC 3339.
 func TimeOf(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if text == "" {
 		return now, nil
 	}
-	if later, isLater := strings.CutPrefix(text, "+"); isLater {
-		d, err := SpanOf(later)
+	later, isLater := strings.CutPrefix(text, "+")
+	if d, err := SpanOf(later); isLater || err == nil {
 		return now.Add(d), err
 	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
-		return t, nil
+	for _, format := range []string{time.RFC3339, "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(format, text, zone); err == nil {
+			return t, nil
+		}
 	}
-	if t, err := time.ParseInLocation("2006-01-02 15:04", text, zone); err == nil {
-		return t, nil
-	}
-	return time.Time{}, fmt.Errorf("%q is no time; write 2006-01-02T15:04:05Z, \"2006-01-02 15:04\" in your zone, or +2h", text)
+	return time.Time{}, fmt.Errorf("%q is no time; write %s", text, TimeFormats)
 }
 
 // SpanOf parses a duration as Go does, and days: "7d".
