@@ -35,6 +35,13 @@ const (
 	// current release. The controller always removes the annotation.
 	RetryAnnotation = "rollout.kuberik.com/retry"
 
+	// SuspendedByAnnotation, SuspendedAtAnnotation and SuspendedReasonAnnotation describe who
+	// suspended the Rollout, when (RFC 3339) and why. The command line writes and removes them
+	// together with spec.suspend. The controller does not read them.
+	SuspendedByAnnotation     = "rollout.kuberik.com/suspended-by"
+	SuspendedAtAnnotation     = "rollout.kuberik.com/suspended-at"
+	SuspendedReasonAnnotation = "rollout.kuberik.com/suspended-reason"
+
 	// AdoptAnnotation, with the value "true", adds a history entry with the version that the
 	// targets carry, if a newer promotion than those of the history has written it. The
 	// controller removes the annotation.
@@ -114,6 +121,10 @@ const (
 	// DescriptionAnnotation is the description of a gate, or, on a schedule, of its
 	// gates, to show to users.
 	DescriptionAnnotation = "gate.kuberik.com/description"
+	// ApprovalAnnotation on a gate describes who changed its allowed versions last, and why:
+	// "1.5.0 approved by ann: tested". The command line writes it. The controller does not
+	// read it.
+	ApprovalAnnotation = "gate.kuberik.com/approval"
 )
 
 // MirrorLabel is "true" on the gates that show clients what else holds releases.

@@ -149,7 +149,7 @@ func TestCommandLinePinsRollsBackAndNamesWhoDidIt(t *testing.T) {
 	if got := managersOf(done, "f:wantedVersion"); len(got) != 1 || got[0] != "rollouts-cli" {
 		t.Errorf("spec.wantedVersion belongs to %q", got)
 	}
-	for _, refused := range [][]string{{"rollback", s.Name, "-y", "-m", "again", "--to", "#7"}, {"retry", s.Name}, {"resume", s.Name}} {
+	for _, refused := range [][]string{{"rollback", s.Name, "-y", "-m", "still slow"}, {"rollback", s.Name, "-y", "-m", "again", "--to", "#7"}, {"retry", s.Name}, {"resume", s.Name}} {
 		if answer := bob.Run(refused...); answer.Code != 2 {
 			t.Errorf("%q: %+v", refused, answer)
 		}

@@ -10,7 +10,9 @@ package request
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -34,15 +36,25 @@ type Request struct {
 	// requests that have their effect at once, or never.
 	Promotes string
 
-	// signed is true if the history gets the user and the reason.
-	signed        bool
+	// signature is where the Rollout gets the user and the reason; empty if it gets neither.
+	signature signature
+	// answer is what a gate is answered; empty if none is.
+	answer        string
 	changeRollout func(*v1alpha1.Rollout)
 	changeGate    func(*v1alpha1.RolloutGate)
 }
 
+// signature is the annotations that have the user who makes a request, and the reason.
+type signature struct{ user, why string }
+
+var (
+	ofChoice     = signature{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation}
+	ofSuspension = signature{v1alpha1.SuspendedByAnnotation, v1alpha1.SuspendedReasonAnnotation}
+)
+
 // Pin deploys a tag, and holds back all others until [Unpin].
 func Pin(tag string) Request {
-	return Request{Verb: "pin", Args: []string{tag}, signed: true, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
+	return Request{Verb: "pin", Args: []string{tag}, signature: ofChoice, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
 }
 
 // Rollback pins a release of the history. The reason is left to the user.
@@ -60,7 +72,7 @@ func Unpin() Request {
 // Promote deploys a known release at once, whatever holds it, and pins nothing.
 func Promote(tag string) Request {
 	r := annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force")
-	r.signed = true
+	r.signature = ofChoice
 	return r
 }
 
@@ -68,22 +80,24 @@ func Promote(tag string) Request {
 // holds stay: it is promoted as soon as they end.
 func PromoteProven(tag string) Request {
 	r := annotate(v1alpha1.PromoteAnnotation, tag, "promote", "--version", tag)
-	r.signed, r.Promotes = true, tag
+	r.signature, r.Promotes = ofChoice, tag
 	return r
 }
 
 // PromotePastUpstreams lets a candidate go past gates and schedules, and past the
 // environments that have not proven it. An Environment may require a reason.
 func PromotePastUpstreams(tag, why string) Request {
-	r := annotate(v1alpha1.BypassGatesAnnotation, tag, "promote", "--version", tag, "--past-gates", "-m", why)
-	r.signed = true
+	r := PromotePastGates(tag)
+	r.Args = append(r.Args, "-m", why)
 	return r.By("", why)
 }
 
 // PromotePastGates lets a candidate go past gates and schedules. Its HealthChecks and its
 // bake still count.
 func PromotePastGates(tag string) Request {
-	return annotate(v1alpha1.BypassGatesAnnotation, tag, "promote", "--version", tag, "--past-gates")
+	r := annotate(v1alpha1.BypassGatesAnnotation, tag, "promote", "--version", tag, "--past-gates")
+	r.signature = ofChoice
+	return r
 }
 
 // Retry judges the failed current release again.
@@ -96,48 +110,84 @@ func Unblock() Request { return annotate(v1alpha1.UnblockFailedAnnotation, "true
 // the pin.
 func Adopt() Request { return annotate(v1alpha1.AdoptAnnotation, "true", "adopt") }
 
-// What can be withdrawn, and the annotation that requested it.
-var withdrawable = map[string]string{
-	"bypass":  v1alpha1.BypassGatesAnnotation,
-	"force":   v1alpha1.ForceDeployAnnotation,
-	"promote": v1alpha1.PromoteAnnotation,
-	"unblock": v1alpha1.UnblockFailedAnnotation,
+// withdrawal is the verb that takes back requests, its flags, and their annotations.
+type withdrawal struct {
+	verb        string
+	flags       []string
+	annotations []string
 }
 
-// Withdraw takes back a request that has had no effect so far: bypass, force, promote or
-// unblock. It reports whether there is a request of this name.
+var withdrawals = map[string]withdrawal{
+	"bypass": {"promote", []string{"--past-gates", "--withdraw"}, []string{v1alpha1.BypassGatesAnnotation}},
+	"force":  {"promote", []string{"--force", "--withdraw"}, []string{v1alpha1.ForceDeployAnnotation}},
+	"promote": {"promote", []string{"--withdraw"}, []string{
+		v1alpha1.PromoteAnnotation, v1alpha1.BypassGatesAnnotation, v1alpha1.ForceDeployAnnotation,
+	}},
+	"unblock": {"unblock", []string{"--withdraw"}, []string{v1alpha1.UnblockFailedAnnotation}},
+}
+
+// Withdraw takes back requests that have had no effect so far: bypass, force, unblock, or
+// promote for each one of that verb. It reports whether there is a request of this name.
 func Withdraw(name string) (Request, bool) {
-	key, known := withdrawable[name]
-	return Request{Verb: "withdraw", Args: []string{name}, changeRollout: func(r *v1alpha1.Rollout) { delete(r.Annotations, key) }}, known
+	w, known := withdrawals[name]
+	return Request{Verb: w.verb, Args: w.flags, changeRollout: func(r *v1alpha1.Rollout) {
+		before := len(r.Annotations)
+		for _, key := range w.annotations {
+			delete(r.Annotations, key)
+		}
+		if w.verb == "promote" && r.Pinned() == "" && len(r.Annotations) < before { // else the words are not about it
+			sign(r, ofChoice, "", "")
+		}
+	}}, known
 }
 
-// Suspend stops everything that the controller does for the Rollout.
-func Suspend() Request {
-	return Request{Verb: "suspend", changeRollout: func(r *v1alpha1.Rollout) { r.Spec.Suspend = true }}
+// Suspend stops everything that the controller does for the Rollout, from now on.
+func Suspend(now time.Time) Request {
+	return Request{Verb: "suspend", signature: ofSuspension, changeRollout: func(r *v1alpha1.Rollout) {
+		r.Spec.Suspend = true
+		metav1.SetMetaDataAnnotation(&r.ObjectMeta, v1alpha1.SuspendedAtAnnotation, now.UTC().Format(time.RFC3339))
+	}}
 }
 
 // Resume ends a suspension.
 func Resume() Request {
-	return Request{Verb: "resume", changeRollout: func(r *v1alpha1.Rollout) { r.Spec.Suspend = false }}
+	return Request{Verb: "resume", changeRollout: func(r *v1alpha1.Rollout) {
+		r.Spec.Suspend = false
+		delete(r.Annotations, v1alpha1.SuspendedAtAnnotation)
+		sign(r, ofSuspension, "", "")
+	}}
 }
 
-// Approve makes a gate pass for a tag. A gate that allows only some tags allows this one
-// as well; one that is closed opens for this tag alone, so that the next release waits
-// again.
+// signed is the end of a sentence: by whom, and why.
+func signed(user, why string) string {
+	text := ""
+	if user != "" {
+		text += " by " + user
+	}
+	if why != "" {
+		text += ": " + why
+	}
+	return text
+}
+
+// Approve makes a gate pass for a tag. A gate that passes, and allows only some tags, allows
+// this one as well. One that is closed opens for this tag alone, so that the next release
+// waits again.
 func Approve(gate, tag string) Request {
 	return Request{
-		Verb: "approve", Args: []string{"--gate", gate, "--version", tag}, Gate: gate,
+		Verb: "approve", Args: []string{"--gate", gate, "--version", tag}, Gate: gate, answer: tag + " approved",
 		changeGate: func(g *v1alpha1.RolloutGate) { approve(g, tag) },
 	}
 }
 
 func approve(g *v1alpha1.RolloutGate, tag string) {
 	var allowed []string
-	if g.IsPassing() && g.Spec.AllowedVersions == nil {
+	switch list := g.Spec.AllowedVersions; {
+	case !g.IsPassing():
+	case list == nil:
 		return // it allows every tag already
-	}
-	if g.Spec.AllowedVersions != nil {
-		allowed = slices.Clone(*g.Spec.AllowedVersions)
+	default:
+		allowed = slices.Clone(*list)
 	}
 	if !slices.Contains(allowed, tag) {
 		allowed = append(allowed, tag)
@@ -145,10 +195,15 @@ func approve(g *v1alpha1.RolloutGate, tag string) {
 	g.Spec.Passing, g.Spec.AllowedVersions = new(true), &allowed
 }
 
+// Allows reports whether a gate lets a tag pass.
+func Allows(g *v1alpha1.RolloutGate, tag string) bool {
+	return g.IsPassing() && (g.Spec.AllowedVersions == nil || slices.Contains(*g.Spec.AllowedVersions, tag))
+}
+
 // Revoke takes an approval back: the gate does not allow the tag any more.
 func Revoke(gate, tag string) Request {
 	return Request{
-		Verb: "approve", Args: []string{"--gate", gate, "--version", tag, "--revoke"}, Gate: gate,
+		Verb: "approve", Args: []string{"--gate", gate, "--version", tag, "--revoke"}, Gate: gate, answer: tag + " revoked",
 		changeGate: func(g *v1alpha1.RolloutGate) {
 			if g.Spec.AllowedVersions != nil {
 				kept := slices.DeleteFunc(slices.Clone(*g.Spec.AllowedVersions), func(v string) bool { return v == tag })
@@ -174,28 +229,36 @@ func (r Request) Name() string { return cmp.Or(r.Quarantine, r.Schedule) }
 // Lift ends a quarantine for all Rollouts of the namespace.
 func Lift(quarantine string) Request { return Request{Verb: "lift", Quarantine: quarantine} }
 
-// By returns the request with the user who makes it and the reason, for the history. Only
-// a choice of a version, and a bypass of Environments, have both there: of the other
-// requests nobody is named.
-func (r Request) By(user, message string) Request {
-	change := r.changeRollout
-	if !r.signed {
-		return r
-	}
-	r.changeRollout = func(rollout *v1alpha1.Rollout) {
-		change(rollout)
-		say(rollout, v1alpha1.DeployUserAnnotation, user)
-		say(rollout, v1alpha1.DeployMessageAnnotation, message)
+// By returns the request with the user who makes it and the reason, where the changed
+// object has a place for them: the history, through annotations of the Rollout; the
+// annotations of a suspension; or the annotation of a gate.
+func (r Request) By(user, why string) Request {
+	changeRollout, changeGate := r.changeRollout, r.changeGate
+	switch {
+	case r.signature != signature{}:
+		r.changeRollout = func(rollout *v1alpha1.Rollout) {
+			changeRollout(rollout)
+			sign(rollout, r.signature, user, why)
+		}
+	case r.answer != "":
+		r.changeGate = func(gate *v1alpha1.RolloutGate) {
+			before := gate.Spec.DeepCopy()
+			if changeGate(gate); !reflect.DeepEqual(*before, gate.Spec) {
+				metav1.SetMetaDataAnnotation(&gate.ObjectMeta, v1alpha1.ApprovalAnnotation, r.answer+signed(user, why))
+			}
+		}
 	}
 	return r
 }
 
-// say sets or removes an annotation. A text that an earlier request has left must not be
-// taken for this one.
-func say(rollout *v1alpha1.Rollout, key, text string) {
-	delete(rollout.Annotations, key)
-	if text != "" {
-		metav1.SetMetaDataAnnotation(&rollout.ObjectMeta, key, text)
+// sign sets the annotations of a signature, or removes them. A text that an earlier request
+// has left must not be taken for this one.
+func sign(rollout *v1alpha1.Rollout, s signature, user, why string) {
+	for key, text := range map[string]string{s.user: user, s.why: why} {
+		delete(rollout.Annotations, key)
+		if text != "" {
+			metav1.SetMetaDataAnnotation(&rollout.ObjectMeta, key, text)
+		}
 	}
 }
 
@@ -246,7 +309,7 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 			r.ChangeQuarantine(name, &in.Quarantines.All[i].Spec)
 		}
 	}
-	if r.signed {
+	if r.signature == ofChoice {
 		in.ForeignAnnotations = nil
 	}
 	return in

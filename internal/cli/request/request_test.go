@@ -5,11 +5,13 @@ package request_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
@@ -41,7 +43,19 @@ func TestRequestChangesOneThingOfTheRollout(t *testing.T) {
 		"retry":     {request.Retry(), "retry", plain(), plain().Annotate(v1alpha1.RetryAnnotation, "true")},
 		"adopt":     {request.Adopt(), "adopt", plain(), plain().Annotate(v1alpha1.AdoptAnnotation, "true")},
 		"unblock":   {request.Unblock(), "unblock", plain(), plain().Annotate(unblock, "true")},
-		"withdrawn": {withdraw(t, "bypass"), "withdraw bypass", plain().Annotate(force, "1").Annotate(bypass, "1"), plain().Annotate(force, "1")},
+		"withdrawn": {withdraw(t, "bypass"), "promote --past-gates --withdraw", plain().Annotate(force, "1").Annotate(bypass, "1"), plain().Annotate(force, "1")},
+		"withdrawn, whatever it was": {
+			withdraw(t, "promote"), "promote --withdraw",
+			plain().Annotate(force, "1").Annotate(bypass, "1").Annotate(v1alpha1.PromoteAnnotation, "1").Annotate(unblock, "true"), plain().Annotate(unblock, "true"),
+		},
+		"withdrawn with its words": {
+			withdraw(t, "force"), "promote --force --withdraw",
+			plain().Annotate(force, "1").Annotate(v1alpha1.DeployUserAnnotation, "ann").Annotate(v1alpha1.RetryAnnotation, ""), plain().Annotate(v1alpha1.RetryAnnotation, ""),
+		},
+		"withdrawn, and the words are those of a pin": {
+			withdraw(t, "force"), "promote --force --withdraw",
+			plain().Pin("2").Annotate(force, "1").Annotate(v1alpha1.DeployUserAnnotation, "ann"), plain().Pin("2").Annotate(v1alpha1.DeployUserAnnotation, "ann"),
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if typed := strings.Join(append([]string{tt.request.Verb}, tt.request.Args...), " "); typed != tt.typed {
@@ -60,32 +74,42 @@ func TestRequestChangesOneThingOfTheRollout(t *testing.T) {
 }
 
 func TestSuspensionBeginsAndEnds(t *testing.T) {
-	rollout := fixture.MakeRollout("shop").Obj()
-	request.Suspend().ChangeRollout(rollout)
-	if !rollout.Spec.Suspend {
-		t.Error("it is not suspended")
+	rollout := fixture.MakeRollout("shop").Annotate("others", "stay").Obj()
+	at := fixture.Noon
+	request.Suspend(at).By("ann", "INC-1").ChangeRollout(rollout)
+	if text := show.Suspension(rollout, at.Add(72*time.Hour)); !rollout.Spec.Suspend || text != "suspended 3d ago by ann: INC-1" {
+		t.Errorf("it is suspended: %t, %q", rollout.Spec.Suspend, text)
 	}
 	request.Resume().ChangeRollout(rollout)
-	if rollout.Spec.Suspend {
-		t.Error("it is still suspended")
+	want := fixture.MakeRollout("shop").Annotate("others", "stay").Obj()
+	if diff := cmp.Diff(want, rollout); diff != "" {
+		t.Errorf("resumed (-want +got):\n%s", diff)
+	}
+	if text := show.Suspension(rollout, at); text != "suspended" {
+		t.Errorf("a suspension of others is %q", text)
 	}
 }
 
 func TestApprovalLetsOneTagPass(t *testing.T) {
+	const approval = v1alpha1.ApprovalAnnotation
 	gate := func() *fixture.GateBuilder { return fixture.MakeGate("qa", "shop") }
 	for name, tt := range map[string]struct {
 		request request.Request
 		before  *fixture.GateBuilder
 		want    *fixture.GateBuilder
 	}{
-		"a closed gate opens for it alone": {request.Approve("qa", "1.1.0"), gate().Closed(), gate().Allow("1.1.0")},
-		"a gate with a list has it added":  {request.Approve("qa", "1.1.0"), gate().Allow("1.0.0"), gate().Allow("1.0.0", "1.1.0")},
-		"once":                             {request.Approve("qa", "1.1.0"), gate().Allow("1.1.0"), gate().Allow("1.1.0")},
-		"an open gate stays as it is":      {request.Approve("qa", "1.1.0"), gate(), gate()},
-		"another gate stays as it is":      {request.Approve("legal", "1.1.0"), gate().Closed(), gate().Closed()},
-		"revoked":                          {request.Revoke("qa", "1.1.0"), gate().Allow("1.0.0", "1.1.0"), gate().Allow("1.0.0")},
-		"revoked where nothing is listed":  {request.Revoke("qa", "1.1.0"), gate(), gate()},
-		"a request for the Rollout":        {request.Pin("1.1.0"), gate().Closed(), gate().Closed()},
+		"a closed gate opens for it alone":     {request.Approve("qa", "1.1.0"), gate().Closed(), gate().Allow("1.1.0")},
+		"a gate with a list has it added":      {request.Approve("qa", "1.1.0"), gate().Allow("1.0.0"), gate().Allow("1.0.0", "1.1.0")},
+		"once":                                 {request.Approve("qa", "1.1.0"), gate().Allow("1.1.0"), gate().Allow("1.1.0")},
+		"an open gate stays as it is":          {request.Approve("qa", "1.1.0"), gate(), gate()},
+		"a closed gate keeps none":             {request.Approve("qa", "1.1.0"), gate().Allow("1.0.0").Closed(), gate().Allow("1.1.0")},
+		"who and why is stored":                {request.Approve("qa", "1.1.0").By("ann", "tested"), gate().Closed(), gate().Allow("1.1.0").Annotate(approval, "1.1.0 approved by ann: tested")},
+		"who revokes it, too":                  {request.Revoke("qa", "1.1.0").By("ann", ""), gate().Allow("1.1.0"), gate().Allow().Annotate(approval, "1.1.0 revoked by ann")},
+		"nothing is stored if nothing changes": {request.Approve("qa", "1.1.0").By("ann", "tested"), gate(), gate()},
+		"another gate stays as it is":          {request.Approve("legal", "1.1.0"), gate().Closed(), gate().Closed()},
+		"revoked":                              {request.Revoke("qa", "1.1.0"), gate().Allow("1.0.0", "1.1.0"), gate().Allow("1.0.0")},
+		"revoked where nothing is listed":      {request.Revoke("qa", "1.1.0"), gate(), gate()},
+		"a request for the Rollout":            {request.Pin("1.1.0"), gate().Closed(), gate().Closed()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := tt.before.Obj()
@@ -125,9 +149,13 @@ func TestOnlyTheChoiceOfAVersionIsSigned(t *testing.T) {
 			request.PromotePastUpstreams("1", "").By("ann", ""),
 			map[string]string{user: "ann", v1alpha1.BypassGatesAnnotation: "1"},
 		},
-		"not a bypass of gates": {
+		"a bypass of gates": {
 			request.PromotePastGates("1").By("ann", "why"),
-			map[string]string{user: "bob", message: "before", v1alpha1.BypassGatesAnnotation: "1"},
+			map[string]string{user: "ann", message: "why", v1alpha1.BypassGatesAnnotation: "1"},
+		},
+		"not a retry": {
+			request.Retry().By("ann", "why"),
+			map[string]string{user: "bob", message: "before", v1alpha1.RetryAnnotation: "true"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

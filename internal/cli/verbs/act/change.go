@@ -20,6 +20,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
@@ -28,12 +29,14 @@ import (
 // predicted, and nothing else.
 type changing struct {
 	*program.Program
+	// tag is the version that was named; empty if none was.
+	tag    string
 	why    string
 	yes    bool
 	dryRun string
 }
 
-// newChanging adds the flags of a change to a verb.
+// newChanging adds the flags of a change to a verb, for which a reason is stored.
 func newChanging(p *program.Program, cmd *cobra.Command) *changing {
 	c := newUnsigned(p, cmd)
 	cmd.Flags().StringVarP(&c.why, "message", "m", "", "why you do this, for the history")
@@ -74,29 +77,42 @@ func (c *changing) run(ctx context.Context, name string, ask asked) error {
 	return c.carryOut(ctx, open, name, func() (*prediction, error) { return c.predict(ctx, open, name, user, ask) })
 }
 
-// carryOut predicts a change, asks, and sends it. If the object has changed in between, it
-// begins again.
+// carryOut predicts a change, asks, and sends it.
 func (c *changing) carryOut(ctx context.Context, open program.Cluster, name string, predict func() (*prediction, error)) error {
-	var before *prediction
+	agreed, err := c.agreedTo(ctx, nil, predict)
+	if err != nil {
+		return err
+	}
+	return c.insist(ctx, open, name, agreed, predict)
+}
+
+// agreedTo predicts a change and asks; nil if there is nothing to change.
+func (c *changing) agreedTo(ctx context.Context, before *prediction, predict func() (*prediction, error)) (*prediction, error) {
+	now, err := predict()
+	if err == nil && now.already != "" {
+		c.Out.Sentence(show.Well, "%s: nothing was sent", now.already)
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return now, c.agree(ctx, before, now)
+}
+
+// insist sends what the user has agreed to. If the object has changed in between, it
+// predicts the change again.
+func (c *changing) insist(ctx context.Context, open program.Cluster, name string, agreed *prediction, predict func() (*prediction, error)) error {
 	for range mostConflicts {
-		now, err := predict()
-		if err != nil {
-			return err
-		}
-		if now.already != "" {
-			c.Out.Sentence(show.Well, "%s: nothing was sent", now.already)
+		if agreed == nil || c.dryRun == dryRunClient {
 			return nil
 		}
-		if err := c.agree(ctx, before, now); err != nil {
+		err := c.send(ctx, open, agreed)
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
 			return err
 		}
-		if c.dryRun == dryRunClient {
-			return nil
-		}
-		if err = c.send(ctx, open, now); !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+		if agreed, err = c.agreedTo(ctx, agreed, predict); err != nil {
 			return err
 		}
-		before = now
 	}
 	return fmt.Errorf("%s changes all the time: nothing was sent; try again", name)
 }
@@ -121,6 +137,8 @@ type prediction struct {
 	promotes bool
 	// unread is what the effect depends on and the user may not read.
 	unread program.Unread
+	// asks is true if the user must agree for another reason.
+	asks bool
 }
 
 // predict decides as after the request.
@@ -133,7 +151,12 @@ func (c *changing) predict(ctx context.Context, open program.Cluster, name, user
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.ViewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, c.Now())
+	return c.predictIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, user, ask)
+}
+
+// predictIn decides as after the request, on what was read.
+func (c *changing) predictIn(ctx context.Context, facts *snapshot.Snapshot, key client.ObjectKey, user string, ask asked) (*prediction, error) {
+	v, err := c.ViewIn(ctx, facts, key, c.Now())
 	if err != nil {
 		return nil, err
 	}
@@ -149,21 +172,27 @@ func (c *changing) predict(ctx context.Context, open program.Cluster, name, user
 }
 
 func (c *changing) effectOf(v program.View, r request.Request) (*prediction, error) {
-	after := promotion.Decide(r.Apply(v.Input))
+	changed := v
+	changed.Input = r.Apply(v.Input)
+	after := promotion.Decide(changed.Input)
 	if objection := objection(v.Visible, after); objection != "" && v.Unread.OnlyHold() {
 		return nil, program.Refuse("%s", objection)
 	}
-	effect := describe(v, after)
+	effect := describe(changed, after)
+	switch {
+	case changed.Rollout.Spec.Suspend && !v.Rollout.Spec.Suspend:
+		effect = stops(v)
+	case !changed.Rollout.Spec.Suspend && v.Rollout.Spec.Suspend:
+		effect += "; it was " + show.Suspension(v.Rollout, v.Now)
+	}
 	if standing := promotion.StandingOf(v.Input, after, r.Promotes).Verdict; standing != nil && !standing.Eligible() {
 		effect = fmt.Sprintf("%s/%s: %s goes out once nothing else holds it: %s", v.Rollout.Namespace, v.Rollout.Name, r.Promotes, messages(standing.Holds))
 	}
 	from, to, err := v.Change(r)
-	p := &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes()}
-	if changed, is := to.(*v1alpha1.Rollout); is && changed.Spec.Suspend {
-		p.promotes = false // nothing happens until it is resumed
-		return p, err
+	p := &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes() && !changed.Rollout.Spec.Suspend}
+	if !changed.Rollout.Spec.Suspend { // else nothing happens until it is resumed
+		p.doubt(v.Unread)
 	}
-	p.doubt(v.Unread)
 	return p, err
 }
 
@@ -175,6 +204,26 @@ func (p *prediction) doubt(unread program.Unread) {
 	if p.unread = unread; unread.Any() {
 		p.promotes = true
 	}
+}
+
+// stops says what a suspension stops.
+func stops(v program.View) string {
+	text := fmt.Sprintf("%s/%s: nothing happens until it is resumed", v.Rollout.Namespace, v.Rollout.Name)
+	var stopped []string
+	switch current := v.Rollout.Current(); {
+	case current == nil || !current.State().Running():
+	case current.State() == v1alpha1.BakeInProgress:
+		stopped = append(stopped, "the bake of "+current.Version.Tag+" does not end")
+	default:
+		stopped = append(stopped, current.Version.Tag+" is not judged")
+	}
+	if len(v.Decision.Candidates) > 0 {
+		stopped = append(stopped, v.Decision.Candidates[0].Release.Tag+" does not go out")
+	}
+	if len(stopped) > 0 {
+		text += ": " + strings.Join(stopped, ", and ")
+	}
+	return text
 }
 
 // objection returns what the engine would answer to a request instead of doing it.
@@ -247,12 +296,10 @@ func (c *changing) agree(ctx context.Context, before, now *prediction) error {
 	if before != nil {
 		c.Err.Sentence(show.Warns, "the objects have changed in between. Now:")
 	}
-	for _, effect := range append([]string{now.effect}, now.more...) {
-		c.Out.Sentence(show.Do, "%s", effect)
-	}
+	c.shows(now)
 	c.sayUnread(now.unread)
 	switch {
-	case before == nil && !c.mustAsk(now.promotes):
+	case before == nil && !c.mustAsk(now.promotes || now.asks):
 		return nil
 	case before != nil && !c.Asks:
 		return errors.New("nothing was changed, because this is not what was shown before; run it again")
@@ -264,6 +311,12 @@ func (c *changing) agree(ctx context.Context, before, now *prediction) error {
 func (c *changing) sayUnread(unread program.Unread) {
 	if unread.Any() {
 		c.Err.Sentence(show.Warns, "that is not certain: you may not read %s, which the controller reads as well", unread)
+	}
+}
+
+func (c *changing) shows(p *prediction) {
+	for _, effect := range append([]string{p.effect}, p.more...) {
+		c.Out.Sentence(show.Do, "%s", effect)
 	}
 }
 

@@ -17,36 +17,39 @@ import (
 
 type promoting struct {
 	*changing
-	tag              string
-	pastGates, force bool
+	pastGates, force, withdraw bool
 }
 
 // NewPromote returns the verb promote.
 func NewPromote(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "promote NAME", Short: "Let a release go past what holds it",
+		Use: "promote NAME [VERSION]", Short: "Let a release go past what holds it",
 		Long: `Let a release go past what holds it. Nothing is pinned: the next release waits again.
 
 Without --past-gates and --force nothing is forced: the command says what holds the
 release, and which request would be enough. Where an Environment leaves promotions to
 users, it promotes a release that the environments before have proven; whatever else
-holds it still does.`,
+holds it still does. With --withdraw, it takes back what was requested and has had no
+effect so far.`,
 		Example: fmt.Sprintf(`  # Where an Environment leaves promotions to users (spec.promotion: Manual)
-  %[1]s promote shop --version 1.5.0 -m "tested by hand"
+  %[1]s promote shop 1.5.0 -m "tested by hand"
   # Past gates and schedules; HealthChecks and the bake still count
-  %[1]s promote shop --version 1.5.0 --past-gates
+  %[1]s promote shop 1.5.0 --past-gates -m "INC-4711"
   # Past everything
-  %[1]s promote shop --version 1.5.0 --force -m "INC-4711"`, p.Called),
+  %[1]s promote shop 1.5.0 --force -m "INC-4711"`, p.Called),
 	}
 	r := &promoting{changing: newChanging(p, cmd)}
-	cmd.Flags().StringVar(&r.tag, "version", "", "the release; if it is not given, the newest candidate, or the newest proven one that is left to users")
+	r.takesVersion(cmd, "the release; if it is not given, the newest candidate, or the newest proven one that is left to users")
 	cmd.Flags().BoolVar(&r.pastGates, "past-gates", false, "do not wait for gates, schedules and Environments (annotation bypass-gates); an Environment may require -m")
 	cmd.Flags().BoolVar(&r.force, "force", false, "do not wait for anything (annotation force-deploy); needs -m")
+	cmd.Flags().BoolVar(&r.withdraw, "withdraw", false, "take the request back, as long as it has had no effect; with --past-gates or --force, only that one")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
+		case r.withdraw && (r.tag != "" || r.why != ""):
+			return errors.New("--withdraw has neither a version nor a reason")
 		case r.force && r.pastGates:
 			return errors.New("--past-gates and --force do not go together")
-		case r.force && r.why == "":
+		case r.force && r.why == "" && !r.withdraw:
 			return errors.New(`--force goes past everything: say why, with -m "..."`)
 		}
 		return r.run(cmd.Context(), args[0], r.request)
@@ -55,6 +58,14 @@ holds it still does.`,
 }
 
 func (r *promoting) request(v program.View) (request.Request, error) {
+	switch {
+	case r.withdraw && r.pastGates:
+		return withdrawn(v, "bypass")
+	case r.withdraw && r.force:
+		return withdrawn(v, "force")
+	case r.withdraw:
+		return withdrawn(v, "promote")
+	}
 	tag := r.chosen(v.Decision.Candidates)
 	if tag == "" {
 		return request.Request{}, program.Refuse("there is no newer release to promote")

@@ -38,10 +38,15 @@ func redactionsOf(objects []map[string]any, first ...string) redactions {
 	for _, object := range objects {
 		walk(object, func(field, value string) {
 			switch field {
-			case "name", "namespace", "cluster", "rollout.kuberik.com/deploy-user":
+			case "name", "namespace", "cluster", v1alpha1.DeployUserAnnotation, v1alpha1.SuspendedByAnnotation:
 				r.replace("name", value)
-			case "withdrawn":
+			case "withdrawn", v1alpha1.DescriptionAnnotation:
 				if _, user, by := strings.Cut(value, ", by "); by {
+					r.replace("name", user)
+				}
+			case v1alpha1.ApprovalAnnotation:
+				if _, user, by := strings.Cut(value, " by "); by {
+					user, _, _ = strings.Cut(user, ": ")
 					r.replace("name", user)
 				}
 			case "image", "url", "address", "repository", "project":

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package act
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+)
+
+type approving struct {
+	*changing
+	gate   string
+	revoke bool
+}
+
+// NewApprove returns the verb approve.
+func NewApprove(p *program.Program) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "approve NAME [VERSION]", Short: "Make a gate pass for one version",
+		Long: `Make a gate pass for one version and for nothing else: the next release waits again.
+It changes only the RolloutGate, and needs no right to change the Rollout.
+
+Without a version it is the newest candidate, and without --gate the only gate that does
+not let it pass. Your name and your message are in an annotation of the gate.`,
+		Example: fmt.Sprintf(`  %[1]s approve shop
+  %[1]s approve shop 1.5.0 --gate qa -m "tested by hand"`, p.Called),
+	}
+	a := &approving{changing: newChanging(p, cmd)}
+	cmd.Flags().Lookup("message").Usage = "why, for an annotation of the gate"
+	a.takesVersion(cmd, "the version that may pass; if it is not given, the newest candidate")
+	cmd.Flags().StringVar(&a.gate, "gate", "", "the RolloutGate; needed if more than one does not let the version pass")
+	cmd.Flags().BoolVar(&a.revoke, "revoke", false, "take an approval back")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], a.request) }
+	return cmd
+}
+
+func (a *approving) request(v program.View) (request.Request, error) {
+	tag := a.tag
+	if tag == "" {
+		if a.revoke || len(v.Decision.Candidates) == 0 {
+			return request.Request{}, program.Refuse("there is no candidate: say which version")
+		}
+		tag = v.Decision.Candidates[0].Release.Tag
+	}
+	gate, err := a.chosen(v, tag)
+	if err != nil {
+		return request.Request{}, err
+	}
+	if a.revoke {
+		return request.Revoke(gate.Name, tag), nil
+	}
+	if err := a.warns(v, tag); err != nil {
+		return request.Request{}, err
+	}
+	a.saysWhatIsRemoved(gate, tag)
+	r := request.Approve(gate.Name, tag)
+	return r, letsOnly(v, r, tag)
+}
+
+// chosen returns the gate that is meant.
+func (a *approving) chosen(v program.View, tag string) (*v1alpha1.RolloutGate, error) {
+	if a.gate != "" {
+		return gateNamed(v, a.gate)
+	}
+	var all []*v1alpha1.RolloutGate
+	var names []string
+	for i := range v.Gates.Gates {
+		if gate := &v.Gates.Gates[i]; a.isAbout(gate, tag) {
+			all, names = append(all, gate), append(names, gate.Name)
+		}
+	}
+	switch {
+	case len(all) == 1:
+		return all[0], nil
+	case len(all) > 1:
+		return nil, program.Refuse("say which gate, with --gate: %s", strings.Join(names, ", "))
+	case a.revoke:
+		return nil, program.Refuse("Rollout %s has no gate that allows %s by its name%s", v.Rollout.Name, tag, program.GatesOf(&v))
+	}
+	return nil, program.Refuse("Rollout %s has no gate that holds %s%s", v.Rollout.Name, tag, program.GatesOf(&v))
+}
+
+// isAbout reports whether a gate can be meant. That of a freeze is ended by unfreeze.
+func (a *approving) isAbout(gate *v1alpha1.RolloutGate, tag string) bool {
+	if a.revoke {
+		return gate.Spec.AllowedVersions != nil && slices.Contains(*gate.Spec.AllowedVersions, tag)
+	}
+	return gate.Labels[v1alpha1.ManagedByLabel] != request.FreezeManager && !request.Allows(gate, tag)
+}
+
+// gateNamed refuses gates that show a schedule: the schedule counts, and not its gate.
+func gateNamed(v program.View, name string) (*v1alpha1.RolloutGate, error) {
+	is := func(g v1alpha1.RolloutGate) bool { return g.Name == name }
+	if i := slices.IndexFunc(v.Gates.Copies, is); i >= 0 {
+		labels := v.Gates.Copies[i].Labels
+		return nil, program.Refuse("gate %s shows the state of %s %s: to change it has no effect",
+			name, labels[v1alpha1.ScheduleKindLabel], labels[v1alpha1.ScheduleNameLabel])
+	}
+	if mirror := v.Gates.Mirror; mirror != nil && is(*mirror) {
+		return nil, program.Refuse("gate %s shows what environments, quarantines and failures hold: to change it has no effect", name)
+	}
+	if i := slices.IndexFunc(v.Gates.Gates, is); i >= 0 {
+		return &v.Gates.Gates[i], nil
+	}
+	return nil, program.NoSuchGate(v, name)
+}
+
+// saysWhatIsRemoved names the versions that a closed gate would allow if it was only opened.
+func (a *approving) saysWhatIsRemoved(gate *v1alpha1.RolloutGate, tag string) {
+	if list := gate.Spec.AllowedVersions; list != nil && !gate.IsPassing() {
+		if others := slices.DeleteFunc(slices.Clone(*list), func(v string) bool { return v == tag }); len(others) > 0 {
+			a.Err.Sentence(show.Warns, "gate %s is closed: it opens for %s alone, and allows no more: %s", gate.Name, tag, strings.Join(others, ", "))
+		}
+	}
+}
+
+// letsOnly refuses an approval after which another release goes out.
+func letsOnly(v program.View, r request.Request, tag string) error {
+	if after := promotion.Decide(r.Apply(v.Input)); after.Action.Promotes() && after.Release.Tag != tag {
+		return program.Refuse("not %s goes out then, but %s: %s", tag, after.Release.Tag, after.Message)
+	}
+	return nil
+}
