@@ -27,7 +27,7 @@ var heldScript = script{
 	commands: []string{
 		"kubectl rollouts explain shop -n demo",
 		"kubectl rollouts simulate shop -n demo --next 7d",
-		"kubectl rollouts freezes -n demo",
+		"kubectl rollouts freeze -n demo",
 	},
 	tables:    []schema.GroupVersionResource{v1alpha1.GroupVersion.WithResource("rollouts")},
 	questions: [][]string{{"status", "shop", "-n", "demo"}, {"history", "shop", "-n", "demo"}},

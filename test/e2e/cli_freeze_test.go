@@ -30,7 +30,7 @@ func TestCommandLineFreezeHoldsReleasesUntilUnfreeze(t *testing.T) {
 		t.Errorf("a second freeze of one Rollout: %+v", again)
 	}
 	mustSay(t, dave.MustRun("freeze", "--all", "-A", "-m", "x", "--dry-run=server"), "of all namespaces (ClusterRolloutSchedule freeze-")
-	if all := dave.MustRun("freezes", "-o", "name"); strings.Contains(all, "clusterrolloutschedule") {
+	if all := dave.MustRun("freeze", "-o", "name"); strings.Contains(all, "clusterrolloutschedule") {
 		t.Errorf("a dry run was stored:\n%s", all)
 	}
 
@@ -39,7 +39,7 @@ func TestCommandLineFreezeHoldsReleasesUntilUnfreeze(t *testing.T) {
 	s.AwaitCandidate("1.1.0")
 	explainsTheHold(s, dave, "closed by rule freeze until ")
 	for _, part := range []string{"RolloutSchedule  freeze-", "INC-4711, by " + s.Namespace + ":dave", "RolloutGate      freeze-shop", "it is unfrozen"} {
-		mustSay(t, dave.MustRun("freezes"), part)
+		mustSay(t, dave.MustRun("freeze"), part)
 	}
 
 	mustSay(t, dave.MustRun("unfreeze", s.Name), "nothing goes out at once", "✔ RolloutGate freeze-shop: removed")

@@ -14,9 +14,9 @@ func TestCommandLineQuarantineHoldsAReleaseUntilItIsLifted(t *testing.T) {
 	s := gated(t)
 	judy := s.CommandLine(s.Namespace+":judy", masters)
 
-	held := judy.MustRun("quarantine", s.Name, "--release", "1.1.0", "-m", "loses orders")
+	held := judy.MustRun("quarantine", s.Name, "1.1.0", "-m", "loses orders")
 	mustSay(t, held, "holds 1.1.0, by its digest, until it is lifted", "not stopped: pins, force-deploy and unblock-failed", ": created")
-	mustSay(t, judy.MustRun("quarantine", s.Name, "--release", "1.1.0"), "already holds 1.1.0", "nothing was sent")
+	mustSay(t, judy.MustRun("quarantine", s.Name, "1.1.0", "-m", "loses orders"), "already holds 1.1.0", "nothing was sent")
 	judy.MustRun("approve", s.Name, "--gate", "freeze", "--version", "1.1.0", "-y")
 	s.Await("held by the quarantine alone", func(r *v1alpha1.Rollout) bool {
 		all := r.Status.ReleaseCandidates

@@ -38,6 +38,7 @@ var kinds = map[string][2]string{
 	"FreezeList":     {verbs + "inspect", "freezeAnswers"},
 	"History":        {verbs + "inspect", "History"},
 	"PipelineList":   {verbs + "inspect", "PipelineList"},
+	"QuarantineList": {verbs + "inspect", "quarantineAnswers"},
 	"Simulation":     {verbs + "simulate", "Simulation"},
 	"SimulationList": {verbs + "simulate", "SimulationList"},
 	"Trace":          {"internal/cli/tree", "Origin"},

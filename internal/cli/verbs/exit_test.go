@@ -24,7 +24,7 @@ import (
 // TestExitCodesDependOnTheAnswerAlone asks the same questions in all formats, and for a
 // terminal as well as for a pipe.
 func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
-	folder := unpacked(t, "explain.txtar", "get.txtar", "doctor.txtar", "lint.txtar")
+	folder := unpacked(t, "explain.txtar", "get.txtar", "doctor.txtar", "lint.txtar", "quarantine.txtar")
 	for question, want := range map[string]int{
 		"explain shop -n shop -f explain/objects.yaml":                         0,
 		"explain shop -n shop -f explain/objects.yaml --check":                 program.No,
@@ -40,8 +40,10 @@ func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
 		"get nobody -n shop --cluster-of get":                                  program.Failed,
 		"diff -n shop -f get/open.yaml --cluster-of get":                       program.No,
 		"diff -n shop -f get/other.yaml --cluster-of get":                      0,
-		"freezes -A --cluster-of doctor/frozen.yaml":                           0,
-		"freezes -A":                                     program.Failed,
+		"freeze -A --cluster-of doctor/frozen.yaml":                            0,
+		"freeze -A":                                      program.Failed,
+		"quarantine -A --cluster-of quarantine":          0,
+		"quarantine -A":                                  program.Failed,
 		"doctor -n shop --cluster-of doctor":             0,
 		"doctor -n edge --cluster-of doctor/shards.yaml": program.No,
 		"lint lint/bad":                                  program.No,

@@ -165,7 +165,7 @@ func TestFreeze(t *testing.T) {
 			[]string{"RolloutSchedule freeze-20261121-1300"},
 		},
 		"everywhere": {
-			[]string{"-l", "tier=web", "-A", "--until", "+2h"},
+			[]string{"-l", "tier=web", "-A", "--until", "2h"},
 			answer{Out: "✔ frozen until Sat 21 Nov 15:00 CET: 1 Rollout of all namespaces with tier=web (ClusterRolloutSchedule freeze-20261121-1300)\n" +
 				"  not stopped: shop-prod/web 1.0.0 is baking; " + usual + "; the first release of a new Rollout\n"},
 			[]string{"ClusterRolloutSchedule freeze-20261121-1300"},
@@ -210,7 +210,7 @@ func TestFreezeAgain(t *testing.T) {
 		m.run(t, "freeze", "--all", "-m", "x")
 	}
 	m.run(t, "freeze", "shop", "-m", "x")
-	want := answer{Err: "✗ RolloutGate freeze-shop exists already; see: kubectl rollouts freezes -n shop-prod\n", Code: 2}
+	want := answer{Err: "✗ RolloutGate freeze-shop exists already; see: kubectl rollouts freeze -n shop-prod\n", Code: 2}
 	if diff := cmp.Diff(want, m.run(t, "freeze", "shop", "-m", "x")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -66,13 +66,19 @@ shop-prod/freeze-20261121-1100 2026-11-21T13:00:00Z 2
 			}
 			m := newInMemory(t, copies...)
 			m.forbidden = tt.forbidden
-			if diff := cmp.Diff(tt.want, m.run(t, append([]string{"freezes"}, tt.args...)...)); diff != "" {
+			if diff := cmp.Diff(tt.want, m.run(t, append([]string{"freeze"}, tt.args...)...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 	none := answer{Err: "no freezes found\n"}
-	if diff := cmp.Diff(none, newInMemory(t).run(t, "freezes")); diff != "" {
-		t.Errorf("without any (-want +got):\n%s", diff)
+	for _, word := range []string{"freeze", "freezes"} {
+		if diff := cmp.Diff(none, newInMemory(t).run(t, word)); diff != "" {
+			t.Errorf("%s without any (-want +got):\n%s", word, diff)
+		}
+	}
+	change := answer{Err: "✗ say what to freeze: one Rollout, or -l SELECTOR, or --all; see: kubectl rollouts freeze --help\n", Code: 1}
+	if diff := cmp.Diff(change, newInMemory(t).run(t, "freeze", "-A", "--until", "2h")); diff != "" {
+		t.Errorf("a change of nothing (-want +got):\n%s", diff)
 	}
 }

@@ -108,12 +108,12 @@ func TestUnfreeze(t *testing.T) {
 		},
 		"nothing that freeze has made": {
 			append(withCandidate("shop", old()), others...), []string{"--all"},
-			answer{Err: "✗ there is no freeze in namespace shop-prod; see: kubectl rollouts freezes -A\n", Code: 2},
+			answer{Err: "✗ there is no freeze in namespace shop-prod; see: kubectl rollouts freeze -A\n", Code: 2},
 			[]string{"RolloutGate qa", "RolloutSchedule nights"},
 		},
 		"a gate of others": {
 			append(withCandidate("shop", old()), others...), []string{"qa"},
-			answer{Err: "✗ there is no freeze in namespace shop-prod that is named qa, or holds a Rollout qa by its name; see: kubectl rollouts freezes -A\n", Code: 2},
+			answer{Err: "✗ there is no freeze in namespace shop-prod that is named qa, or holds a Rollout qa by its name; see: kubectl rollouts freeze -A\n", Code: 2},
 			[]string{"RolloutGate qa", "RolloutSchedule nights"},
 		},
 	} {

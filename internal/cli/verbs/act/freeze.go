@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,12 +19,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 type freezing struct {
 	*changing
+	out             *program.Output
 	selector, until string
 	all, everywhere bool
 }
@@ -31,8 +34,12 @@ type freezing struct {
 // NewFreeze returns the verb freeze.
 func NewFreeze(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "freeze NAME | -l SELECTOR | --all", Short: "Hold every new release, of one Rollout or of many",
+		Use: "freeze [NAME | -l SELECTOR | --all]", Short: "Hold every new release, of one Rollout or of many, or list what is frozen",
 		Long: `Hold every new release, of one Rollout or of many.
+
+Without any of NAME, -l and --all, it lists what it has made: until when, and why. The
+ClusterRolloutSchedules among them are always listed, because they hold the Rollouts of
+each namespace. Schedules and gates of others are not listed.
 
 With NAME it creates a RolloutGate, which holds until "unfreeze". With -l or --all it
 creates a RolloutSchedule, with -A as well a ClusterRolloutSchedule: they can end by
@@ -44,19 +51,44 @@ What has started goes on. The output names what is not stopped.`,
   # All of the namespace, until tomorrow morning
   %[1]s freeze --all --until "2026-11-24 06:00" -m "maintenance of the database"
   # Some of all namespaces, for two hours
-  %[1]s freeze -l tier=web -A --until +2h -m "INC-4711"`, p.Called),
+  %[1]s freeze -l tier=web -A --until 2h -m "INC-4711"
+  # What is frozen?
+  %[1]s freeze -A`, p.Called),
 	}
-	f := &freezing{changing: newChanging(p, cmd)}
+	f := &freezing{changing: newChanging(p, cmd), out: program.NewOutput(cmd)}
 	flags := cmd.Flags()
 	flags.Lookup("message").Usage = "why nothing may go out, for those who wait; required"
 	flags.Lookup("yes").Usage = "do not ask: as for other verbs, but a freeze lets nothing go out and never asks"
 	flags.StringVarP(&f.selector, "selector", "l", "", "hold the Rollouts with these labels, as in kubectl")
 	flags.BoolVar(&f.all, "all", false, "hold all Rollouts of the namespace")
-	flags.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with -l or --all: in all namespaces")
-	flags.StringVar(&f.until, "until", "", "with -l or --all: hold until this time (RFC 3339, or \"2006-01-02 15:04\" in your zone), or for a while (+2h)")
+	flags.BoolVarP(&f.everywhere, "all-namespaces", "A", false, "with -l or --all: in all namespaces; alone: list the freezes of all namespaces")
+	flags.StringVar(&f.until, "until", "", "with -l or --all: hold until this time, or for a while ("+program.TimeFormats+")")
 	cmd.Args = cobra.ArbitraryArgs
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), args) }
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		lists, err := f.listsOnly(cmd, len(args) > 0 || f.all || f.selector != "", "say what to freeze: one Rollout, or -l SELECTOR, or --all")
+		switch {
+		case err != nil:
+			return err
+		case lists:
+			return inspect.ListFreezes(cmd.Context(), p, f.out, f.everywhere)
+		}
+		return f.run(cmd.Context(), args)
+	}
 	return cmd
+}
+
+// listsOnly reports whether a verb lists what it has made, because nothing to change was
+// chosen. Flags of a change, the given ones besides those of all changes, do not go with a
+// list, and -o does not go with a change.
+func (c *changing) listsOnly(cmd *cobra.Command, chosen bool, choose string, flags ...string) (bool, error) {
+	flags = append(flags, "message", "until", "yes", "dry-run")
+	switch {
+	case chosen && cmd.Flags().Changed("output"):
+		return false, errors.New("-o is for the list of what there is")
+	case !chosen && slices.ContainsFunc(flags, cmd.Flags().Changed):
+		return false, fmt.Errorf("%s; see: %s --help", choose, cmd.CommandPath())
+	}
+	return !chosen, nil
 }
 
 func (f *freezing) run(ctx context.Context, names []string) error {
@@ -129,7 +161,7 @@ func (f *freezing) one(ctx context.Context, open program.Cluster, asked request.
 	}
 	gate := asked.Gate(key.Namespace, key.Name)
 	if err := f.create(ctx, open, gate); apierrors.IsAlreadyExists(err) {
-		return program.Refuse("RolloutGate %s exists already; see: %s", gate.Name, f.CommandLine(key.Namespace, "freezes"))
+		return program.Refuse("RolloutGate %s exists already; see: %s", gate.Name, f.CommandLine(key.Namespace, "freeze"))
 	} else if err != nil {
 		return err
 	}

@@ -3,8 +3,11 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,24 +17,28 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // NewLift returns the verb lift.
 func NewLift(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "lift NAME", Short: "End a quarantine: its release may go out again",
+		Use: "lift NAME [VERSION]", Short: "End a quarantine: its release may go out again",
 		Long: `End a quarantine: its release may go out again, also where it has failed.
 
-NAME is a ReleaseQuarantine. It stays as the record that you have ended it: if you
+NAME is a Rollout that knows the release, or a ReleaseQuarantine. A version is needed only
+if more than one release of the Rollout is in quarantine. The ReleaseQuarantine stays as the record that you have ended it: if you
 delete it instead, the next failure creates another one, and where the release has
 failed before, it stays out.`,
 		Example: fmt.Sprintf(`  # Which Rollouts may take the release then?
-  %[1]s lift sha256-3f2a9c1d5b7e8f60a1b2 --dry-run
+  %[1]s lift shop 1.5.0 --dry-run
   %[1]s lift sha256-3f2a9c1d5b7e8f60a1b2`, p.Called),
 	}
 	c := newUnsigned(p, cmd)
-	cmd.Args, cmd.ValidArgsFunction = program.OneName(0, "the name of a ReleaseQuarantine"), p.CompleteQuarantines
+	cmd.ValidArgsFunction = p.CompleteQuarantines
+	c.takesVersion(cmd, "the release, if NAME is a Rollout")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.lift(cmd.Context(), args[0]) }
 	return cmd
 }
@@ -58,18 +65,16 @@ func (c *changing) predictLift(ctx context.Context, open program.Cluster, key cl
 	if err != nil {
 		return nil, err
 	}
-	from := &v1alpha1.ReleaseQuarantine{}
-	if err := facts.Get(ctx, key, from); apierrors.IsNotFound(err) {
-		return nil, c.noSuchQuarantine(ctx, facts, key)
-	} else if err != nil {
-		return nil, fmt.Errorf("read ReleaseQuarantine %s: %w", key, err)
+	from, err := c.liftable(ctx, facts, key)
+	if err != nil {
+		return nil, err
 	}
 	to := from.DeepCopy()
-	request.Lift(key.Name).ChangeQuarantine(key.Name, &to.Spec)
+	request.Lift(from.Name).ChangeQuarantine(from.Name, &to.Spec)
 	if from.Spec.Lifted {
-		return &prediction{already: "ReleaseQuarantine " + key.Name + " is lifted already"}, nil
+		return &prediction{already: "ReleaseQuarantine " + from.Name + " is lifted already"}, nil
 	}
-	p := &prediction{from: from, to: to, effect: fmt.Sprintf("ReleaseQuarantine %s holds %s no more", key.Name, releaseOf(&from.Spec))}
+	p := &prediction{from: from, to: to, effect: fmt.Sprintf("ReleaseQuarantine %s holds %s no more", from.Name, inspect.ReleaseOf(&from.Spec))}
 	after, err := facts.With(to)
 	if err != nil {
 		return nil, err
@@ -83,13 +88,69 @@ func (c *changing) predictLift(ctx context.Context, open program.Cluster, key cl
 	return p, program.UndoneByGit(from, to)
 }
 
+// liftable returns the quarantine of a name, or else the one that holds a release of the
+// Rollout of this name.
+func (c *changing) liftable(ctx context.Context, facts *snapshot.Snapshot, key client.ObjectKey) (*v1alpha1.ReleaseQuarantine, error) {
+	from := &v1alpha1.ReleaseQuarantine{}
+	err := facts.Get(ctx, key, from)
+	switch {
+	case err == nil && c.tag != "":
+		return nil, fmt.Errorf("%s is a ReleaseQuarantine: a version goes only with the name of a Rollout", key.Name)
+	case err == nil:
+		return from, nil
+	case !apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("read ReleaseQuarantine %s: %w", key, err)
+	case facts.Get(ctx, key, &v1alpha1.Rollout{}) != nil:
+		return nil, c.noSuchQuarantine(ctx, facts, key)
+	}
+	v, err := c.ViewIn(ctx, facts, key, c.Now())
+	if err != nil {
+		return nil, err
+	}
+	names := quarantinesOf(v, c.tag)
+	switch len(names) {
+	case 0:
+		return nil, program.Refuse("no quarantine of namespace %s holds %s of Rollout %s; see: %s",
+			key.Namespace, cmp.Or(c.tag, "a release"), key.Name, c.CommandLine(key.Namespace, "quarantine"))
+	case 1:
+		key.Name = names[0]
+		return from, facts.Get(ctx, key, from)
+	}
+	lines := []string{"more than one quarantine holds releases of Rollout " + key.Name + ": say which"}
+	for _, name := range names {
+		lines = append(lines, c.CommandLine(key.Namespace, "lift", name))
+	}
+	return nil, program.Refuse("%s", strings.Join(lines, "\n"))
+}
+
+// quarantinesOf returns the names of the quarantines of the namespace that hold a release of
+// a Rollout; of any of its releases if the tag is empty.
+func quarantinesOf(v program.View, tag string) []string {
+	known := slices.Clone(v.Decision.Ledger)
+	for i := range v.Rollout.Status.History {
+		known = append(known, v.Rollout.Status.History[i].Version)
+	}
+	var names []string
+	for _, release := range known {
+		if tag != "" && tag != release.Tag {
+			continue
+		}
+		for _, q := range promotion.QuarantinesOn(v.Input, release) {
+			if name, own := q.OwnName(); own && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
 // noSuchQuarantine says which quarantines there are. One of the whole cluster is not lifted
 // for a namespace.
 func (c *changing) noSuchQuarantine(ctx context.Context, facts *snapshot.Snapshot, key client.ObjectKey) error {
 	cluster := &v1alpha1.ClusterReleaseQuarantine{}
 	if facts.Get(ctx, client.ObjectKey{Name: key.Name}, cluster) == nil {
 		return fmt.Errorf(`%s is a ClusterReleaseQuarantine, and holds %s in other namespaces, too; to end it in all of them:
-kubectl patch clusterreleasequarantine %s --type merge -p '{"spec":{"lifted":true}}'`, key.Name, releaseOf(&cluster.Spec.ReleaseQuarantineSpec), key.Name)
+kubectl patch clusterreleasequarantine %s --type merge -p '{"spec":{"lifted":true}}'`, key.Name, inspect.ReleaseOf(&cluster.Spec.ReleaseQuarantineSpec), key.Name)
 	}
 	known := "there are none"
 	var names []string
@@ -100,12 +161,4 @@ kubectl patch clusterreleasequarantine %s --type merge -p '{"spec":{"lifted":tru
 		known = "there are " + truncate.List(names)
 	}
 	return fmt.Errorf("there is no ReleaseQuarantine %s in namespace %s; %s", key.Name, key.Namespace, known)
-}
-
-// releaseOf names the release of a quarantine: by its tags, or by its digest.
-func releaseOf(spec *v1alpha1.ReleaseQuarantineSpec) string {
-	if len(spec.Tags) > 0 {
-		return truncate.List(spec.Tags)
-	}
-	return spec.Digest
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
 	"github.com/fluxrollouts/rollout-controller/internal/imagename"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/quarantine"
@@ -26,10 +27,9 @@ import (
 
 type quarantining struct {
 	*changing
-	tag, reason, until string
-	always             bool
-	// explained is true if the user gave a reason; the name of the user is added to it.
-	explained bool
+	out                *program.Output
+	until              string
+	always, everywhere bool
 	// ends is when it ends; nil if it does not end by itself.
 	ends *metav1.Time
 }
@@ -37,34 +37,59 @@ type quarantining struct {
 // NewQuarantine returns the verb quarantine.
 func NewQuarantine(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "quarantine NAME", Short: "Keep a release from going out, in a whole namespace",
+		Use: "quarantine [NAME [VERSION]]", Short: "Keep a release from going out, in a whole namespace, or list those that are kept",
 		Long: `Keep a release from going out, on all Rollouts of the namespace, until you lift it.
+Without a name, list the quarantines.
 
 It creates a ReleaseQuarantine for the digest of the release: the content is held under
 any tag. If the digest is not known, the image and the tag are held. NAME is a Rollout
-that knows the release. Without --release it is the current release; after a rollback,
-it is the one that failed.
+that knows the release. Without a version it is the current release; after an automatic
+rollback, it is the one that failed. After a rollback by a user you must say which one.
 
-What runs stays: a quarantine rolls nothing back. Users may still pin the release,
+What runs stays: a quarantine rolls nothing back, and asks before it holds what runs. Users may still pin the release,
 unless you give --always.`,
 		Example: fmt.Sprintf(`  # The release that runs now
   %[1]s quarantine shop -m "loses orders"
   # Another one, for three days
-  %[1]s quarantine shop --release 1.5.0 --until 3d -m "INC-4711"
+  %[1]s quarantine shop 1.5.0 --until 3d -m "INC-4711"
   # Users must not pin it either
-  %[1]s quarantine shop --release 1.5.0 --always -m "CVE-2026-0001"`, p.Called),
+  %[1]s quarantine shop 1.5.0 --always -m "CVE-2026-0001"
+  # What is held in this namespace?
+  %[1]s quarantine`, p.Called),
 	}
-	q := &quarantining{changing: newUnsigned(p, cmd)}
+	q := &quarantining{changing: newChanging(p, cmd), out: program.NewOutput(cmd)}
 	flags := cmd.Flags()
-	flags.StringVar(&q.tag, "release", "", "the release; if it is not given, the current one, or the one that was rolled back")
-	flags.StringVarP(&q.reason, "reason", "m", "", "why, for those who wait")
-	flags.StringVar(&q.until, "until", "", "hold it until this time (RFC 3339, or \"2006-01-02 15:04\" in your zone), or for a while (72h, 3d); the default is until you lift it")
+	flags.Lookup("message").Usage = "why, for those who wait; required"
+	flags.StringVar(&q.why, "reason", "", "an old name of --message")
+	flags.Lookup("reason").Hidden = true
+	q.takesVersion(cmd, "the release; if it is not given, the current one, or the one that was rolled back", "release")
+	flags.StringVar(&q.until, "until", "", "hold it until this time, or for a while ("+program.TimeFormats+"); the default is until you lift it")
 	flags.BoolVar(&q.always, "always", false, "hold it even if a user pins or forces it")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return q.run(cmd.Context(), args[0]) }
+	flags.BoolVarP(&q.everywhere, "all-namespaces", "A", false, "without a name: list the quarantines of all namespaces")
+	named := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return named(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		lists, err := q.listsOnly(cmd, len(args) > 0, "say which Rollout has the release", "version", "release", "reason", "always")
+		switch {
+		case err != nil:
+			return err
+		case lists:
+			return inspect.ListQuarantines(cmd.Context(), q.Program, q.out, q.everywhere)
+		}
+		return q.run(cmd.Context(), args[0])
+	}
 	return cmd
 }
 
 func (q *quarantining) run(ctx context.Context, name string) error {
+	if q.why == "" {
+		return errors.New(`others will ask why the release is held: say it, with -m "..."`)
+	}
 	if err := errors.Join(q.checkDryRun(), q.parseUntil()); err != nil {
 		return err
 	}
@@ -89,9 +114,6 @@ func (q *quarantining) parseUntil() error {
 	}
 	now := q.Now()
 	at, err := program.TimeOf(q.until, now, q.Zone)
-	if span, isSpan := program.SpanOf(q.until); isSpan == nil {
-		at, err = now.Add(span), nil
-	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("--until: %w", err)
@@ -107,11 +129,10 @@ const longestReason = 1024
 
 // sign adds the name of the user to the reason, as a freeze has it.
 func (q *quarantining) sign(user string) error {
-	q.explained = q.reason != ""
 	if user != "" {
-		q.reason = strings.TrimPrefix(q.reason+", by "+user, ", ")
+		q.why += ", by " + user
 	}
-	if n := len([]rune(q.reason)); n > longestReason {
+	if n := len([]rune(q.why)); n > longestReason {
 		return fmt.Errorf("the reason has %d characters with your name, at most %d are possible", n, longestReason)
 	}
 	return nil
@@ -171,7 +192,11 @@ func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot,
 	if err := p.effects(ctx, q.changing.Program, facts, after); err != nil {
 		return nil, err
 	}
-	if free := q.notStopped(ctx, after, to); len(free) > 0 {
+	running, free := q.notStopped(ctx, after, to)
+	if p.asks = len(running) > 0; p.asks {
+		free = append([]string{"it runs on " + truncate.List(running)}, free...)
+	}
+	if len(free) > 0 {
 		p.more = append(p.more, "not stopped: "+strings.Join(free, "; "))
 	}
 	return p, nil
@@ -189,9 +214,8 @@ func (q *quarantining) effect(release quarantine.Release, to *v1alpha1.ReleaseQu
 	return fmt.Sprintf("ReleaseQuarantine %s of namespace %s %s %s %s", to.Name, to.Namespace, holds, what, until)
 }
 
-// notStopped says what goes on all the same.
-func (q *quarantining) notStopped(ctx context.Context, facts *snapshot.Snapshot, to *v1alpha1.ReleaseQuarantine) []string {
-	var running, free []string
+// notStopped says what goes on all the same, and on which Rollouts the release runs.
+func (q *quarantining) notStopped(ctx context.Context, facts *snapshot.Snapshot, to *v1alpha1.ReleaseQuarantine) (running, free []string) {
 	about := to.Spec
 	about.Image = imagename.Canonical(about.Image)
 	for _, rollout := range rolloutsIn(ctx, facts, to.Namespace) {
@@ -204,13 +228,10 @@ func (q *quarantining) notStopped(ctx context.Context, facts *snapshot.Snapshot,
 			free = append(free, rollout.Name+" does not obey quarantines")
 		}
 	}
-	if len(running) > 0 {
-		free = append([]string{"it runs on " + truncate.List(running)}, free...)
-	}
 	if to.Spec.Enforce != v1alpha1.EnforceAlways {
 		free = append(free, "pins, force-deploy and unblock-failed")
 	}
-	return free
+	return running, free
 }
 
 // rolloutsIn returns the Rollouts of a namespace; none if they cannot be read.

@@ -3,7 +3,6 @@
 package act
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -26,9 +25,9 @@ import (
 
 // release returns the release that is meant.
 func (q *quarantining) release(v program.View) (quarantine.Release, error) {
-	tag := cmp.Or(q.tag, worst(v.Rollout))
-	if tag == "" {
-		return quarantine.Release{}, program.Refuse("nothing is deployed yet: name the release with --release")
+	tag, err := q.meant(v)
+	if err != nil {
+		return quarantine.Release{}, err
 	}
 	standing := promotion.StandingOf(v.Input, v.Decision, tag)
 	at := slices.IndexFunc(v.Decision.Ledger, func(r v1alpha1.VersionInfo) bool { return r.Tag == tag })
@@ -47,16 +46,26 @@ func (q *quarantining) release(v program.View) (quarantine.Release, error) {
 	return release, nil
 }
 
-// worst returns the current release; after a rollback, the one that was rolled back.
-func worst(rollout *v1alpha1.Rollout) string {
-	current := rollout.Current()
+// meant returns the version that was named, or else the current release; after an automatic
+// rollback, the one that was rolled back. After one by a user, it may be either.
+func (q *quarantining) meant(v program.View) (string, error) {
+	current := v.Rollout.Current()
 	switch {
+	case q.tag != "":
+		return q.tag, nil
 	case current == nil:
-		return ""
+		return "", program.Refuse("nothing is deployed yet: say which release")
 	case current.Rollback != nil && current.Rollback.From != "":
-		return current.Rollback.From
+		return current.Rollback.From, nil
 	}
-	return current.Version.Tag
+	if _, left := promotionsOf(v).Earlier(); left != nil {
+		line := func(tag, is string) string {
+			return q.CommandLine(v.Rollout.Namespace, "quarantine", v.Rollout.Name, tag, "-m", "") + "   # " + is
+		}
+		return "", program.Refuse("%s runs because %s was rolled back: say which of them\n%s\n%s", current.Version.Tag, left.Version.Tag,
+			line(left.Version.Tag, string(left.State())+idOf(left)), line(current.Version.Tag, "it runs"+idOf(current)))
+	}
+	return current.Version.Tag, nil
 }
 
 // unknownRelease says which releases there are, newest first.
@@ -107,7 +116,7 @@ func (q *quarantining) fresh(v program.View, name string, release quarantine.Rel
 	made := &v1alpha1.ReleaseQuarantine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: v.Rollout.Namespace, Name: name, Labels: map[string]string{},
 	}}
-	made.Spec = v1alpha1.ReleaseQuarantineSpec{Digest: release.Digest, Reason: q.reason, Until: q.ends}
+	made.Spec = v1alpha1.ReleaseQuarantineSpec{Digest: release.Digest, Reason: q.why, Until: q.ends}
 	if release.Image != "" {
 		made.Spec.Image, made.Spec.Tags = release.Image, []string{release.Tag}
 	}
@@ -131,9 +140,7 @@ func (q *quarantining) again(from *v1alpha1.ReleaseQuarantine, now time.Time) *v
 	if q.ends != nil || !held {
 		to.Spec.Until = q.ends
 	}
-	if q.explained || !held {
-		to.Spec.Reason = cmp.Or(q.reason, from.Spec.Reason)
-	}
+	to.Spec.Reason = q.why
 	return to
 }
 

@@ -30,7 +30,7 @@ func NewUnfreeze(p *program.Program) *cobra.Command {
 		Use: "unfreeze NAME | --all | -A", Short: "End a freeze, and say first what goes out",
 		Long: `End a freeze. It says first what goes out at once, and asks if something does.
 
-NAME is a Rollout that was frozen by its name, or a freeze as "freezes" lists it. --all
+NAME is a Rollout that was frozen by its name, or a freeze as "freeze" lists it. --all
 ends the freezes of the namespace, and -A instead those of the whole cluster, which are
 ClusterRolloutSchedules. Schedules and gates that "freeze" has not made stay.`,
 		Example: fmt.Sprintf(`  # What would go out?
@@ -77,7 +77,7 @@ func (u *unfreezing) run(ctx context.Context, names []string) error {
 
 func (u *unfreezing) check(names []string) error {
 	if several := u.all || u.everywhere; len(names) > 1 || several == (len(names) == 1) {
-		return fmt.Errorf("say what to unfreeze: a Rollout or a freeze, or --all, or -A; see: %s freezes -A", u.Called)
+		return fmt.Errorf("say what to unfreeze: a Rollout or a freeze, or --all, or -A; see: %s freeze -A", u.Called)
 	}
 	return u.checkDryRun()
 }
@@ -97,7 +97,7 @@ func (u *unfreezing) chosen(ctx context.Context, facts client.Reader, namespace 
 		all = slices.DeleteFunc(all, func(o client.Object) bool { return !isFreezeOf(o, names[0]) })
 	}
 	if len(all) == 0 {
-		return nil, program.Refuse("there is no freeze %s; see: %s freezes -A", where, u.Called)
+		return nil, program.Refuse("there is no freeze %s; see: %s freeze -A", where, u.Called)
 	}
 	return all, nil
 }

@@ -103,22 +103,19 @@ type listingFreezes struct {
 	everywhere bool
 }
 
-// NewFreezes returns the verb freezes.
+// NewFreezes returns the verb freezes, an old word for freeze without arguments.
 func NewFreezes(p *program.Program) *cobra.Command {
-	l := &listingFreezes{Program: p}
-	cmd := &cobra.Command{
-		Use: "freezes", Short: "List what the verb freeze has made: until when, and why",
-		Long: `List what the verb freeze has made: until when, and why. ClusterRolloutSchedules are
-always listed, because they hold the Rollouts of each namespace. Schedules and gates of
-others are not.`,
-		Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context()) },
-	}
-	l.out = program.NewOutput(cmd)
-	cmd.Flags().BoolVarP(&l.everywhere, "all-namespaces", "A", false, "list the freezes of all namespaces")
+	var everywhere bool
+	cmd := &cobra.Command{Use: "freezes", Short: "List what the verb freeze has made: until when, and why", Args: cobra.NoArgs, Hidden: true}
+	out := program.NewOutput(cmd)
+	cmd.Flags().BoolVarP(&everywhere, "all-namespaces", "A", false, "list the freezes of all namespaces")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return ListFreezes(cmd.Context(), p, out, everywhere) }
 	return cmd
 }
 
-func (l *listingFreezes) run(ctx context.Context) error {
+// ListFreezes lists what the verb freeze has made, in the namespace or everywhere.
+func ListFreezes(ctx context.Context, p *program.Program, out *program.Output, everywhere bool) error {
+	l := &listingFreezes{p, out, everywhere}
 	objects, err := l.objects(ctx)
 	if err != nil {
 		return err
