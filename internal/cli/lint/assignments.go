@@ -55,6 +55,9 @@ func (o *object) annotationKeys() []string {
 func assignedBy(kind schema.GroupKind, key string) (path []string, ok bool) {
 	switch kind {
 	case repositoryKind:
+		if key == v1alpha1.DigestRefAnnotation {
+			return digestPath, true
+		}
 		return tagPath, key == rolloutAnnotation
 	case kustomizationKind:
 		variable, ok := variableOf(key)
@@ -89,11 +92,11 @@ func checkMisplaced(r *report) {
 // there is one.
 func kindOfAnnotation(key string) (schema.GroupKind, bool) {
 	switch {
-	case key == rolloutAnnotation:
+	case key == rolloutAnnotation, key == v1alpha1.DigestRefAnnotation:
 		return repositoryKind, true
-	case strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix):
+	case strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix), strings.HasPrefix(key, v1alpha1.DigestSubstituteAnnotationPrefix):
 		return kustomizationKind, true
-	case strings.HasPrefix(key, v1alpha1.ValuesAnnotationPrefix):
+	case strings.HasPrefix(key, v1alpha1.ValuesAnnotationPrefix), strings.HasPrefix(key, v1alpha1.DigestValuesAnnotationPrefix):
 		return helmReleaseKind, true
 	}
 	return schema.GroupKind{}, false

@@ -12,6 +12,9 @@ import (
 func checkFloatingTag(r *report) {
 	found := map[*object]bool{}
 	for _, o := range r.byKind[rolloutKind] {
+		if r.getsDigests(o) {
+			continue
+		}
 		for _, policy := range r.byName[imagePolicyKind][o.text("spec", "releasesImagePolicy", "name")] {
 			tag, floating := floatingTag(policy)
 			if !floating || found[policy] || sameNamespace(policy.namespace(), o.namespace()) != yes {
@@ -20,7 +23,7 @@ func checkFloatingTag(r *report) {
 			found[policy] = true
 			r.find(at{policy, []string{"spec", "filterTags", "pattern"}},
 				fmt.Sprintf("the policy admits a single tag, %s: what is pushed to it next goes out without a decision, and no gate or schedule can hold it", tag),
-				"push each release under a tag of its own, and admit these tags")
+				"push each release under a tag of its own, and admit these tags; or let the Rollout write digests, so that what is pushed again waits, too")
 		}
 	}
 }

@@ -21,6 +21,11 @@ kind: ImagePolicy
 metadata: {name: shop, namespace: shop}
 spec: {imageRepositoryRef: {name: shop}, %s}
 `
+	const latest = `policy: {alphabetical: {}}, filterTags: {pattern: "^latest$"}`
+	digests := func(name string) string {
+		return "}\n---\n{apiVersion: source.toolkit.fluxcd.io/v1, kind: OCIRepository, metadata: {name: shop, namespace: shop, annotations: " +
+			"{rollout.kuberik.com/rollout: " + name + ", digest.rollout.kuberik.com/ref: " + name + "}}, spec: {url: 'oci://shop', interval: 10m}"
+	}
 	for name, tt := range map[string]struct {
 		namespace, policy string
 		found             bool
@@ -32,6 +37,8 @@ spec: {imageRepositoryRef: {name: shop}, %s}
 		"a pattern that is invalid":  {"shop", `policy: {alphabetical: {}}, filterTags: {pattern: "("}`, false},
 		"a pattern that is unknown":  {"shop", `policy: {alphabetical: {}}, filterTags: {pattern: "^${TAG}$"}`, false},
 		"of a Rollout of no concern": {"other", `policy: {alphabetical: {}}, filterTags: {pattern: "^latest$"}`, false},
+		"whose digests are written":  {"shop", latest + digests("shop"), false},
+		"of another Rollout":         {"shop", latest + digests("cart"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

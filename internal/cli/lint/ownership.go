@@ -9,15 +9,20 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
 )
 
-var tagPath = []string{"spec", "ref", "tag"}
+var (
+	tagPath    = []string{"spec", "ref", "tag"}
+	digestPath = []string{"spec", "ref", "digest"}
+)
 
 // written is a field that a Rollout writes.
 type written struct {
 	at
 	rollout string
+	digest  bool // it gets the digest of a release, and not the tag
 }
 
 // fieldsOfRollouts returns the fields that annotations assign to Rollouts, whether or not
@@ -28,7 +33,7 @@ func (s *set) fieldsOfRollouts() []written {
 		for _, o := range s.byKind[kind] {
 			for _, a := range o.assignments() {
 				if a.rollout != "" && a.path != nil && (kind != helmReleaseKind || o.obstacleTo(a.path) == nil) {
-					all = append(all, written{at{o, a.path}, a.rollout})
+					all = append(all, written{at{o, a.path}, a.rollout, a.isDigest()})
 				}
 			}
 		}
@@ -136,7 +141,7 @@ func (r *report) checkReferences() {
 		}
 		for _, name := range []string{"digest", "semver"} {
 			where := at{o, []string{"spec", "ref", name}}
-			if o.text(where.path...) != "" {
+			if o.text(where.path...) != "" && (name != "digest" || o.annotation(v1alpha1.DigestRefAnnotation) == "") {
 				r.find(where, fmt.Sprintf("spec.ref.%s takes precedence over spec.ref.tag, which Rollout %s writes: its releases have no effect",
 					name, o.annotation(rolloutAnnotation)), "remove spec.ref."+name)
 			}

@@ -49,6 +49,7 @@ var rules = []checkedRule{
 	{Rule: Rule{"R213", SeverityWarning, "A Rollout does not wait for what applies its OCIRepository."}, check: checkFollowed},
 	{Rule: Rule{"R214", SeverityWarning, "An ImagePolicy cannot tell the builds of a version apart."}, check: checkBuildMetadata},
 	{Rule: Rule{"R215", SeverityWarning, "The ImagePolicy of a Rollout admits a single tag."}, check: checkFloatingTag},
+	{Rule: Rule{"R216", SeverityError, "An OCIRepository gets the digest of a Rollout that does not write its tag."}, check: checkDigestAnnotations},
 	{Rule: Rule{"R217", SeverityWarning, "Flux deploys the tag latest until a Rollout has promoted a release."}, check: checkUnpromoted},
 	{Rule: Rule{"R301", SeverityWarning, "A Rollout selects no HealthCheck."}, check: checkSelection},
 	{Rule: Rule{"R302", SeverityError, "A healthCheckSelector has both forms."}, check: checkSelectorForms},

@@ -16,9 +16,12 @@ func substitutePath(variable string) []string {
 	return []string{"spec", "postBuild", "substitute", variable}
 }
 
-// variableOf returns the variable in the key of a substitute annotation, and whether the
-// controller reads the key as one.
+// variableOf returns the variable in the key of an annotation for a version or a digest, and
+// whether the controller reads the key as one.
 func variableOf(key string) (string, bool) {
+	if digest, ok := strings.CutPrefix(key, v1alpha1.DigestSubstituteAnnotationPrefix); ok {
+		return digest, digest != "" && !strings.Contains(digest, ".")
+	}
 	rest, isSubstitute := strings.CutPrefix(key, v1alpha1.SubstituteAnnotationPrefix)
 	variable, ends := strings.CutSuffix(rest, v1alpha1.SubstituteAnnotationSuffix)
 	return variable, isSubstitute && ends && variable != "" && !strings.Contains(variable, ".")
@@ -36,7 +39,7 @@ func checkNamesAndPaths(r *report) {
 func (r *report) checkVariableNames() {
 	for _, o := range r.byKind[kustomizationKind] {
 		for _, key := range o.annotationKeys() {
-			if strings.HasPrefix(key, v1alpha1.SubstituteAnnotationPrefix) {
+			if of, ok := kindOfAnnotation(key); ok && of == kustomizationKind {
 				r.checkVariableName(annotationAt(o, key), key)
 			}
 		}

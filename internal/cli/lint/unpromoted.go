@@ -17,7 +17,7 @@ const placeholder = "none-yet"
 // checkUnpromoted finds what makes Flux deploy the tag latest until the first promotion.
 func checkUnpromoted(r *report) {
 	for _, field := range r.fieldsOfRollouts() {
-		if !r.mayBeFirst(field) {
+		if field.digest || !r.mayBeFirst(field) {
 			continue
 		}
 		switch set := field.object.has(field.path...); {

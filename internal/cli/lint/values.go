@@ -18,9 +18,12 @@ func valuePath(path string) []string {
 	return append(valuesPath[:len(valuesPath):len(valuesPath)], strings.Split(path, ".")...)
 }
 
-// pathOfValue returns the path in the key of a values annotation, and whether the
-// controller reads the key as one. The path may be invalid.
+// pathOfValue returns the path in the key of an annotation for a version or a digest, and
+// whether the controller reads the key as one. The path may be invalid.
 func pathOfValue(key string) (string, bool) {
+	if digest, ok := strings.CutPrefix(key, v1alpha1.DigestValuesAnnotationPrefix); ok {
+		return digest, true
+	}
 	rest, isValues := strings.CutPrefix(key, v1alpha1.ValuesAnnotationPrefix)
 	path, ends := strings.CutSuffix(rest, v1alpha1.ValuesAnnotationSuffix)
 	return path, isValues && ends
@@ -39,7 +42,7 @@ func isPathOfValue(path string) bool { return len(path) <= longestPath && validP
 func (r *report) checkPathsOfValues() {
 	for _, o := range r.byKind[helmReleaseKind] {
 		for _, key := range o.annotationKeys() {
-			if strings.HasPrefix(key, v1alpha1.ValuesAnnotationPrefix) {
+			if of, ok := kindOfAnnotation(key); ok && of == helmReleaseKind {
 				r.checkPathOfValue(annotationAt(o, key), key)
 			}
 		}
