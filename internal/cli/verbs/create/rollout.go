@@ -393,7 +393,7 @@ func (c *creating) decision(ctx context.Context, after *world, name string) (str
 	if err != nil {
 		return "", err
 	}
-	x, d := explain.Explain(v.Input, v.Visible, 0, v.Possible), v.Visible
+	d := v.Visible
 	switch {
 	case v.Unread.Any() && (!v.Unread.OnlyHold() || d.Action.Promotes()):
 		return fmt.Sprintf("what goes out is not known: you may not read %s", v.Unread), nil
@@ -401,10 +401,8 @@ func (c *creating) decision(ctx context.Context, after *world, name string) (str
 		return "what happens is not known: " + strings.ReplaceAll(v.Err.Error(), "\n", "; "), nil
 	case d.Action.Promotes():
 		return fmt.Sprintf("%s goes out at once: %s", d.Release.Tag, d.Message), nil
-	case len(x.Candidates) > 0 && len(x.Candidates[0].Holds) > 0:
-		return fmt.Sprintf("%s is held: %s", x.Candidates[0].Version, x.Candidates[0].Holds[0].Message), nil
-	case len(x.Problems) > 0:
-		return x.Problems[0].Message, nil
+	case len(d.Candidates) > 0 && !d.Candidates[0].Eligible():
+		return fmt.Sprintf("%s is held: %s", d.Candidates[0].Release.Tag, d.Candidates[0].Holds[0].Message), nil
 	}
-	return cmp.Or(d.Message, "nothing goes out now"), nil
+	return explain.StateNow(v.Input, d).Cause, nil
 }
