@@ -281,8 +281,8 @@ func TestCommandLineSaysWhatItMayNotRead(t *testing.T) {
 	erin := s.CommandLine(approver)
 	explanation := erin.MustRun("explain", s.Name)
 	for _, part := range []string{
-		"⚠ ReadFailed: this answer may be incomplete", "clusterrolloutschedules.kuberik.com is forbidden",
-		"the status of the Rollout says something else", "1.1.0   status: SomeGatesBlocking",
+		"⚠ ReadPartly: you may not read ClusterReleaseQuarantines, ClusterRolloutSchedules, ImagePolicies and OCIRepositories, so this is what the controller has decided",
+		"1.1.0   held by 1", "✗ SomeGatesBlocking  not passing: RolloutGate freeze",
 	} {
 		if !strings.Contains(explanation, part) {
 			t.Errorf("the explanation does not say %q:\n%s", part, explanation)

@@ -80,6 +80,7 @@ var rows = []row{
 	{call: "version"},
 	{call: "bug-report gated -O report.tar.gz"},
 	{call: "completion bash"},
+	{call: "options"},
 	{call: "keys list"},
 	{call: "promote gated --past-gates", lets: true},
 	{call: "promote gated --force -m x", lets: true},
