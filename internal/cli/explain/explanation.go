@@ -218,7 +218,7 @@ func Problems(in promotion.Input, d promotion.Decision) []Problem {
 	}
 	switch observed := in.Rollout.Status.ObservedGeneration; {
 	case in.Rollout.Spec.Suspend: // then no generation is observed
-		add(&verdict.Problem{Reason: SuspendedReason, Message: "the Rollout is suspended: nothing happens until it is resumed"})
+		add(&verdict.Problem{Reason: SuspendedReason, Message: "the Rollout is suspended: nothing happens until it is resumed" + whoSuspended(in.Rollout)})
 	case observed != in.Rollout.Generation:
 		add(&verdict.Problem{Reason: BehindReason, Message: "the controller has not seen the newest spec of the Rollout yet"})
 	}

@@ -75,7 +75,23 @@ func StateNow(in promotion.Input, d promotion.Decision) State {
 var states = []func(*v1alpha1.Rollout) (State, bool){suspended, stalled, failed, running, notReady, candidate, unseen}
 
 func suspended(r *v1alpha1.Rollout) (State, bool) {
-	return State{StateSuspended, "resume"}, r.Spec.Suspend
+	return State{StateSuspended, "resume" + whoSuspended(r)}, r.Spec.Suspend
+}
+
+// whoSuspended says who has suspended a Rollout, when and why; empty if nobody said so.
+func whoSuspended(r *v1alpha1.Rollout) string {
+	text := ""
+	for _, part := range [][2]string{
+		{" since ", v1alpha1.SuspendedAtAnnotation}, {" by ", v1alpha1.SuspendedByAnnotation}, {": ", v1alpha1.SuspendedReasonAnnotation},
+	} {
+		if value := r.Annotations[part[1]]; value != "" {
+			text += part[0] + value
+		}
+	}
+	if text == "" {
+		return ""
+	}
+	return " (suspended" + text + ")"
 }
 
 func failed(r *v1alpha1.Rollout) (State, bool) {
