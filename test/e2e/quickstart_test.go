@@ -43,7 +43,7 @@ func TestQuickStartGoesAsItsPageSays(t *testing.T) {
 	var created sync.Once
 	for _, step := range page.steps {
 		if step.patch != nil {
-			if err := plane.Client().Patch(t.Context(), step.object, step.patch); err != nil {
+			if err := plane.Client().Patch(t.Context(), step.object, step.patch, client.FieldOwner("on-call")); err != nil {
 				t.Fatalf("%s: %v", step.command, err)
 			}
 		}
