@@ -175,10 +175,11 @@ func (e *explaining) headline(v program.View, x explain.Explanation) string {
 func changes(v program.View, at time.Time) string {
 	in := v.Input
 	in.Now, in.Gates.Schedules = at, v.Windows(at)
-	switch action := promotion.Decide(in).Action; {
-	case action == promotion.FailBake:
+	action := promotion.Decide(in).Action
+	if action == promotion.FailBake {
 		return " It fails at %s unless it is applied and healthy by then."
-	case action == promotion.FinishBake:
+	}
+	if action == promotion.FinishBake {
 		return " It succeeds at %s if it stays healthy."
 	}
 	return " Time alone changes something at %s."
