@@ -142,7 +142,7 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 			waits(t, shop().History(failed), gates(closed)),
 			[]string{
 				"approve --gate qa --version 1.1.0: PreviousBakeFailed", "unblock: SomeGatesBlocking",
-				"promote --version 1.1.0 --past-gates: PreviousBakeFailed", "promote --version 1.1.0 --force: goes",
+				"promote --version 1.1.0 --past-gates: PreviousBakeFailed", "promote --version 1.1.0 --force -m : goes",
 			},
 		},
 		"a quarantine: another Rollout may take the release, or this one alone": {
@@ -169,11 +169,11 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 		},
 		"not proven": {
 			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{})),
-			[]string{"promote --version 1.1.0 --past-gates -m ...: goes"},
+			[]string{"promote --version 1.1.0 --past-gates -m : goes"},
 		},
 		"failed in staging, and no bypass is allowed": {
 			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{Bypass: environmentsv1.BypassDenied}, says(v1alpha1.BakeFailed))),
-			[]string{"promote --version 1.1.0 --force: goes"},
+			[]string{"promote --version 1.1.0 --force -m : goes"},
 		},
 		"proven, and left to users": {
 			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
@@ -181,15 +181,15 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 		},
 		"proven, left to users, and a schedule": {
 			waits(t, shop(), closedSchedule, awaits(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually}, says(v1alpha1.BakeSucceeded))),
-			[]string{"promote --version 1.1.0: ScheduleClosed", "promote --version 1.1.0 --past-gates -m ...: goes"},
+			[]string{"promote --version 1.1.0: ScheduleClosed", "promote --version 1.1.0 --past-gates -m : goes"},
 		},
 		"not proven, and left to users": {
 			waits(t, shop(), awaits(environmentsv1.EnvironmentSpec{Promotion: environmentsv1.PromoteManually})),
-			[]string{"promote --version 1.1.0 --past-gates -m ...: goes"},
+			[]string{"promote --version 1.1.0 --past-gates -m : goes"},
 		},
 		"a pin":                      {waits(t, shop().Pin("1.0.0")), []string{"unpin: goes"}},
 		"a bypass for another":       {waits(t, shop().Annotate(v1alpha1.BypassGatesAnnotation, "0.9.0"), gates(closed)), []string{"approve --gate qa --version 1.1.0: goes"}},
-		"an interval":                {waits(t, shop().History(fixture.MakeEntry("1.0.0").Succeeded().At(fixture.Noon)).ReleaseUpdateInterval(time.Hour)), []string{"promote --version 1.1.0 --force: goes"}},
+		"an interval":                {waits(t, shop().History(fixture.MakeEntry("1.0.0").Succeeded().At(fixture.Noon)).ReleaseUpdateInterval(time.Hour)), []string{"promote --version 1.1.0 --force -m : goes"}},
 		"nothing: it goes by itself": {waits(t, shop()), nil},
 	} {
 		t.Run(name, func(t *testing.T) {

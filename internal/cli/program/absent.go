@@ -23,8 +23,7 @@ import (
 // NoRollouts says that the API server does not serve Rollouts: it is another cluster than
 // the user means, or the controller is not installed.
 func (p *Program) NoRollouts() error {
-	namespace, _ := p.Namespace()
-	return fmt.Errorf("%s serves no Rollouts: is this the right cluster? See: %s", p.contextName(), p.CommandLine(namespace, "doctor"))
+	return fmt.Errorf("%s serves no Rollouts: is this the right cluster? See: %s", p.contextName(), p.CommandHere("doctor"))
 }
 
 // Explained returns an error in the words of [Program.NoRollouts] if that is the cause.

@@ -109,15 +109,8 @@ func (p patient) Watch(ctx context.Context, list client.ObjectList, options ...c
 	return p.watches.Watch(ctx, list, options...)
 }
 
-// contextName names the context of kubeconfig.
-func (p *Program) contextName() string {
-	if config, failed := p.Kubeconfig.ToRawKubeConfigLoader().RawConfig(); failed == nil {
-		if chosen := cmp.Or(ptr.Deref(p.Kubeconfig.Context, ""), config.CurrentContext); chosen != "" {
-			return "context " + chosen
-		}
-	}
-	return "the API server"
-}
+// contextName names the API server for a message.
+func (p *Program) contextName() string { return cmp.Or(p.cluster(), "the API server") }
 
 // errNoKubeconfig ends a verb that has no API server to ask.
 var errNoKubeconfig = errors.New("there is no kubeconfig: set KUBECONFIG, or give --kubeconfig or --server")
@@ -129,7 +122,7 @@ func (p *Program) hasKubeconfig(host string) bool {
 	return err != nil || len(config.Clusters) > 0 || ptr.Deref(p.Kubeconfig.APIServer, "") != "" || !strings.Contains(host, "localhost:8080")
 }
 
-// notConnected says by which context of kubeconfig no API server could be asked, and why.
+// notConnected says which API server could not be asked, and why.
 func (p *Program) notConnected(err error) error {
 	name := p.contextName()
 	if apierrors.IsUnauthorized(err) {

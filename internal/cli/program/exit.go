@@ -4,12 +4,14 @@ package program
 
 import "fmt"
 
-// Exit codes of all verbs. They depend on the answer alone, and not on its format.
+// Exit codes of all verbs. They depend on the answer alone, and not on its format. A change
+// ends with 0 if what it asks for is so, also if it was so before.
 const (
-	// Failed: the command could not answer: wrong use, nothing found, no rights, no
-	// connection.
+	// Failed: the command could not answer: wrong use, no object of a name that was given,
+	// no rights, no connection, nobody to ask.
 	Failed = 1
-	// No: the answer is no: held, findings, differences, nothing to change.
+	// No: the answer is no: held, findings, differences, a change that is refused, by the
+	// engine or by the user.
 	No = 2
 	// Otherwise: what was waited for cannot happen any more.
 	Otherwise = 3

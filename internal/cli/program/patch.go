@@ -78,18 +78,25 @@ func ChangesIn(patch client.Patch, to client.Object) ([]string, error) {
 
 // UndoneByGit refuses a change of a field that somebody applies from manifests: Flux would
 // set it again at its next interval.
-func UndoneByGit(from, to client.Object) error {
-	fields, err := fieldsIn(client.MergeFrom(from), to)
-	if err != nil {
+func (p *Program) UndoneByGit(from, to client.Object) error {
+	field, manager, err := appliedField(from, to)
+	if err != nil || manager == "" {
 		return err
 	}
+	return Refuse("%s of %s %s comes from a manifest, by field manager %s, which would set it again. Change it %s",
+		field, KindOf(from), from.GetName(), manager, p.whereToChange(from))
+}
+
+// appliedField returns a field that a change sets and that somebody applies from manifests,
+// and the field manager who does; empty if there is none.
+func appliedField(from, to client.Object) (field, manager string, err error) {
+	fields, err := fieldsIn(client.MergeFrom(from), to)
 	for _, field := range fields {
 		if manager := applierOf(from, field.path); manager != "" {
-			return Refuse("%s of %s %s comes from a manifest, by field manager %s, which would set it again%s",
-				strings.Join(field.path, "."), KindOf(from), from.GetName(), manager, whereToChange(from))
+			return strings.Join(field.path, "."), manager, nil
 		}
 	}
-	return nil
+	return "", "", err
 }
 
 // applierOf returns the field manager that applies a field from manifests; empty if there
@@ -113,12 +120,12 @@ func applierOf(object client.Object, path []string) string {
 
 // whereToChange names the Kustomization that applies an object, by the labels that Flux
 // sets on it.
-func whereToChange(object client.Object) string {
+func (p *Program) whereToChange(object client.Object) string {
 	prefix := kustomizev1.GroupVersion.Group + "/"
 	labels := object.GetLabels()
 	if name := labels[prefix+"name"]; name != "" {
-		return fmt.Sprintf(". Change it in the source of Kustomization %s/%s; see: flux trace %s %s -n %s",
-			labels[prefix+"namespace"], name, strings.ToLower(KindOf(object)), object.GetName(), object.GetNamespace())
+		return fmt.Sprintf("in the source of Kustomization %s/%s; see: %s", labels[prefix+"namespace"], name,
+			p.CommandLineOf("flux", object.GetNamespace(), "trace", strings.ToLower(KindOf(object)), object.GetName()))
 	}
-	return ". Change it there"
+	return "there"
 }

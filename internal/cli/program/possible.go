@@ -60,7 +60,11 @@ func (v View) lifted(r request.Request) (from, to client.Object, err error) {
 // could be read, no request counts as possible: its effect is not known.
 func (v View) Possible(r request.Request) bool {
 	from, to, err := v.Change(r)
-	return err == nil && !v.Unread.Any() && UndoneByGit(from, to) == nil
+	if err != nil || v.Unread.Any() {
+		return false
+	}
+	_, manager, err := appliedField(from, to)
+	return err == nil && manager == ""
 }
 
 // NoSuchGate says which gates a Rollout has.

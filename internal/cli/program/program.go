@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/ptr"
@@ -36,6 +37,8 @@ type Program struct {
 	Zone *time.Location
 	// Kubeconfig is the only identity.
 	Kubeconfig *genericclioptions.ConfigFlags
+	// connection are the flags of kubeconfig, and which of them were given.
+	connection *pflag.FlagSet
 	// Connect opens the cluster that kubeconfig names.
 	Connect func(context.Context) (Cluster, error)
 	// Files are read instead of a cluster, or over what it has.
@@ -54,6 +57,7 @@ func New(called string, streams genericiooptions.IOStreams) *Program {
 	p := &Program{
 		Called: called, Version: unversioned, In: streams.In, Out: show.Printer{Out: streams.Out}, Err: show.Printer{Out: streams.ErrOut},
 		Now: realClock, Zone: time.Local, Kubeconfig: genericclioptions.NewConfigFlags(true),
+		connection:      pflag.NewFlagSet("connection", pflag.ContinueOnError),
 		quarantineScope: quarantine.ScopeNamespace,
 	}
 	p.Size = func() (columns, rows int) { return p.Out.Width, 0 }

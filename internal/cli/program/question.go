@@ -13,16 +13,17 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
-// errNotAgreed ends a verb because the user did not agree.
-var errNotAgreed = errors.New("nothing was changed")
-
-// AskUser asks if a change is to be made. Everything but "y" and "yes" is an error, and so
-// is an interrupt.
+// AskUser asks if a change is to be made, and names the cluster. Everything but "y" and
+// "yes" is a no, and so is an interrupt.
 func (p *Program) AskUser(ctx context.Context) error {
 	if !p.Asks {
 		return errors.New("nothing was changed: with -y it is, without a question")
 	}
-	fmt.Fprintf(p.Err.Out, "%s go on? [y/N] ", p.Err.Sign(show.Asks))
+	in := ""
+	if cluster := p.cluster(); cluster != "" {
+		in = " in " + show.Clean(cluster)
+	}
+	fmt.Fprintf(p.Err.Out, "%s go on%s? [y/N] ", p.Err.Sign(show.Asks), in)
 	// Nothing ends a read from a terminal: after an interrupt it stays until the process ends.
 	answers := make(chan string, 1)
 	go func() {
@@ -47,7 +48,7 @@ func (p *Program) agreed(answer string) error {
 		p.Err.Line("")
 	}
 	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
-		return errNotAgreed
+		return Refuse("nothing was changed")
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ import (
 // Request is a change that a user asks for.
 type Request struct {
 	// Verb and Args are what a user types: the verb, the name of the Rollout or of the
-	// Quarantine, Args.
+	// Quarantine, Args. A reason that is required is empty: the user writes it.
 	Verb string
 	Args []string
 	// Gate is the name of the gate that is changed; empty if none is.
@@ -71,7 +71,7 @@ func Unpin() Request {
 
 // Promote deploys a known release at once, whatever holds it, and pins nothing.
 func Promote(tag string) Request {
-	r := annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force")
+	r := annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force", "-m", "")
 	r.signature = ofChoice
 	return r
 }
@@ -88,7 +88,7 @@ func PromoteProven(tag string) Request {
 // environments that have not proven it. An Environment may require a reason.
 func PromotePastUpstreams(tag, why string) Request {
 	r := PromotePastGates(tag)
-	r.Args = append(r.Args, "-m", why)
+	r.Args = append(r.Args, "-m", "")
 	return r.By("", why)
 }
 

@@ -36,10 +36,10 @@ func TestRequestChangesOneThingOfTheRollout(t *testing.T) {
 	}{
 		"pin":       {request.Pin("1.0.0"), "pin 1.0.0", plain(), plain().Pin("1.0.0")},
 		"unpin":     {request.Unpin(), "unpin", plain().Pin("1.0.0"), plain()},
-		"force":     {request.Promote("1.0.0"), "promote --version 1.0.0 --force", plain(), plain().Annotate(force, "1.0.0")},
+		"force":     {request.Promote("1.0.0"), "promote --version 1.0.0 --force -m ", plain(), plain().Annotate(force, "1.0.0")},
 		"bypass":    {request.PromotePastGates("1.0.0"), "promote --version 1.0.0 --past-gates", plain(), plain().Annotate(bypass, "1.0.0")},
 		"proven":    {request.PromoteProven("1.0.0"), "promote --version 1.0.0", plain(), plain().Annotate(v1alpha1.PromoteAnnotation, "1.0.0")},
-		"past":      {request.PromotePastUpstreams("1.0.0", "why"), "promote --version 1.0.0 --past-gates -m why", plain(), plain().Annotate(bypass, "1.0.0").Annotate(v1alpha1.DeployMessageAnnotation, "why")},
+		"past":      {request.PromotePastUpstreams("1.0.0", "why"), "promote --version 1.0.0 --past-gates -m ", plain(), plain().Annotate(bypass, "1.0.0").Annotate(v1alpha1.DeployMessageAnnotation, "why")},
 		"retry":     {request.Retry(), "retry", plain(), plain().Annotate(v1alpha1.RetryAnnotation, "true")},
 		"adopt":     {request.Adopt(), "adopt", plain(), plain().Annotate(v1alpha1.AdoptAnnotation, "true")},
 		"unblock":   {request.Unblock(), "unblock", plain(), plain().Annotate(unblock, "true")},

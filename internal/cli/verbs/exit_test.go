@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,76 @@ func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
 				t.Errorf("exit codes that are not %d (-want +got):\n%s", want, diff)
 			}
 		})
+	}
+}
+
+// endings are the exit codes of each verb, for what follows it on the cluster of
+// change.txtar. 0 also if what a change asks for is so already; 1 for wrong use, for a name
+// that no object has, and if nobody can be asked; 2 if the answer is no.
+var endings = map[string]map[string]int{
+	"adopt":           {"nobody": program.Failed, "shop": program.No},
+	"approve":         {"nobody --gate qa --version 1.5.0": program.Failed, "shop --gate legal --version 1.5.0": program.Failed, "shop --gate qa --version 1.5.0": program.Failed, "shop --gate qa --version 1.5.0 -y": 0},
+	"bug-report":      {"nobody": program.Failed},
+	"completion":      {"bash": 0, "tcsh": program.Failed},
+	"create gate":     {"": program.Failed},
+	"create rollout":  {"": program.Failed},
+	"create schedule": {"": program.Failed},
+	"diff":            {"": program.Failed},
+	"doctor":          {"shop": program.Failed},
+	"events":          {"nobody": program.Failed, "shop": 0},
+	"explain":         {"nobody": program.Failed, "shop": 0, "shop --check": program.No},
+	"freeze":          {"nobody -m why": program.Failed, "shop": program.Failed, "-l tier=db -m why": program.No, "shop -m why": 0},
+	"freezes":         {"": 0},
+	"get":             {"nobody": program.Failed, "": 0},
+	"history":         {"nobody": program.Failed, "shop 9": program.Failed, "shop": 0},
+	"keys create":     {"": program.Failed},
+	"keys list":       {"": program.No},
+	"keys public":     {"": program.Failed},
+	"lift":            {"nobody": program.Failed},
+	"lint":            {"": program.Failed},
+	"pin":             {"nobody 1.3.1": program.Failed, "shop 1.3.1": program.Failed, "shop 1.3.1 -y": 0},
+	"pipeline":        {"nobody": program.Failed, "": 0},
+	"promote":         {"nobody": program.Failed, "shop": program.No, "shop --version 1.0.0": program.No, "shop --past-gates": program.Failed, "shop --past-gates -y": 0},
+	"quarantine":      {"nobody -m why": program.Failed, "shop -m why": 0},
+	"reconcile":       {"nobody": program.Failed, "web": program.No},
+	"resume":          {"nobody": program.Failed, "web": 0, "shop": 0},
+	"retry":           {"nobody": program.Failed, "shop": program.No},
+	"rollback":        {"nobody -m why": program.Failed, "shop": program.Failed, "shop -m why --to #7": program.No, "shop -m why -y": 0},
+	"simulate":        {"nobody": program.Failed, "shop": 0},
+	"status":          {"nobody": program.Failed, "shop": 0},
+	"suspend":         {"nobody": program.Failed, "web": 0, "shop": 0},
+	"trace":           {"rollout/nobody": program.Failed, "rollout/shop": 0},
+	"unblock":         {"nobody": program.Failed, "shop": program.No},
+	"unfreeze":        {"nobody": program.Failed, "shop": 0, "--all": 0},
+	"unpin":           {"nobody": program.Failed, "shop": 0},
+	"version":         {"--client": 0},
+	"wait":            {"shop --for=ready": program.Failed},
+	"watch":           {"nobody": program.Failed},
+	"withdraw":        {"nobody bypass": program.Failed, "shop everything": program.Failed, "shop bypass": 0},
+}
+
+func TestExitCodesOfEachVerb(t *testing.T) {
+	folder := unpacked(t, "change.txtar")
+	for _, verb := range NewRoot(program.New("kubectl rollouts", genericiooptions.NewTestIOStreamsDiscard())).Commands() {
+		names := []string{verb.Name()}
+		if verb.HasSubCommands() {
+			names = nil
+			for _, below := range verb.Commands() {
+				names = append(names, verb.Name()+" "+below.Name())
+			}
+		}
+		for _, name := range names {
+			if len(endings[name]) == 0 && !verb.Hidden && verb.Name() != "help" {
+				t.Errorf("%s has no line in the table", name)
+			}
+			cases := map[string]int{"--no-such-flag": program.Failed}
+			maps.Copy(cases, endings[name])
+			for rest, want := range cases {
+				if got := exitCode(t, folder, name+" "+rest+" -n shop --cluster-of change", false); got != want {
+					t.Errorf("%s %s: exit code %d, want %d", name, rest, got, want)
+				}
+			}
+		}
 	}
 }
 

@@ -97,6 +97,7 @@ func (m *inMemory) runUntil(ctx context.Context, t *testing.T, args ...string) a
 		return program.Cluster{Client: m.client, Scheme: m.client.Scheme()}, nil
 	}
 	code := run(ctx, p, args)
+	pasted{}.checkSuggestions(out.String()+err.String(), t.Errorf)
 	return answer{out.String(), err.String(), code}
 }
 

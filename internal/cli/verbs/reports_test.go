@@ -166,7 +166,7 @@ func withoutSecrets(c client.WithWatch) client.WithWatch {
 
 func TestDoctorSaysWhatToDoAboutReports(t *testing.T) {
 	for reason, want := range map[string]string{
-		environmentsv1.UpstreamNotTrustedReason: "compare cluster, namespace and rollout of the upstream, and the keys of both clusters: kubectl rollouts keys list; until it is ready, its Rollout promotes nothing automatically",
+		environmentsv1.UpstreamNotTrustedReason: "compare cluster, namespace and rollout of the upstream, and the keys of both clusters: kubectl rollouts keys list   # until it is ready, its Rollout promotes nothing automatically",
 		environmentsv1.PublishFailedReason:      "look at the login that spec.backend.secret names, and its right to push; until it is ready, environments in other clusters learn nothing new of this one",
 	} {
 		e := exchanged("production", "", nil) // for which lint has a warning

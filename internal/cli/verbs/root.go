@@ -46,7 +46,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w; see: %s --help", err, cmd.CommandPath())
 	})
-	p.Kubeconfig.AddFlags(root.PersistentFlags())
+	p.AddConnectionFlags(root.PersistentFlags())
 	root.AddGroup(&cobra.Group{ID: look, Title: "Look:"}, &cobra.Group{ID: change, Title: "Change:"}, &cobra.Group{ID: about, Title: "About this program:"})
 	for _, group := range []struct {
 		id    string

@@ -56,14 +56,35 @@ func rollouts(ts *testscript.TestScript, neg bool, args []string) {
 			want, args = code, args[1:]
 		}
 	}
-	p := scripted(ts)
-	if code := run(context.Background(), p, inFolder(ts, args)); code != want {
+	args = inFolder(ts, args)
+	p := scripted(ts, "patch", ts.Stdout(), ts.Stderr())
+	if code := run(context.Background(), p, args); code != want {
 		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+	if !slices.Contains(args, "bug-report") {
+		checkCommands(ts, p, want, args)
 	}
 }
 
-func scripted(ts *testscript.TestScript) *program.Program {
-	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{ts.Stdout(), ts.MkAbs("")}, ErrOut: shortened{ts.Stderr(), ts.MkAbs("")}})
+// checkCommands runs a command again in another context than the current one, and checks
+// all other commands that it suggests then.
+func checkCommands(ts *testscript.TestScript, first *program.Program, code int, args []string) {
+	namespace, err := first.Namespace()
+	ts.Check(err)
+	var out bytes.Buffer
+	p := scripted(ts, "other-patch", &out, &out)
+	config := ts.MkAbs("other-kubeconfig")
+	ts.Check(os.WriteFile(config, []byte(kubeconfigOf(elsewhere, namespace)), 0o600))
+	p.Kubeconfig.KubeConfig = &config
+	if got := run(context.Background(), p, append(args, "--context="+elsewhere)); got != code {
+		ts.Fatalf("in another context, the exit code is %d: %s", got, out.String())
+	}
+	pasted{elsewhere, ""}.checkSuggestions(out.String(), ts.Fatalf)
+}
+
+// scripted returns the program for a script. Its patches go to a file.
+func scripted(ts *testscript.TestScript, patch string, out, err io.Writer) *program.Program {
+	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(ts.Getenv("STDIN")), Out: shortened{out, ts.MkAbs("")}, ErrOut: shortened{err, ts.MkAbs("")}})
 	p.Out.Style = show.StyleOf(ts.Getenv("COLUMNS") != "", atoi(ts.Getenv("COLUMNS")), ts.Getenv)
 	p.Err.Style = p.Out.Style
 	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
@@ -74,7 +95,7 @@ func scripted(ts *testscript.TestScript) *program.Program {
 		if _, err := os.Stat(ts.MkAbs("cluster.yaml")); err != nil {
 			return program.Cluster{}, errors.New("this script has no cluster")
 		}
-		c, fake, err := openRecording(ts.MkAbs("cluster.yaml"), ts.MkAbs("patch"))
+		c, fake, err := openRecording(ts.MkAbs("cluster.yaml"), ts.MkAbs(patch))
 		if err != nil {
 			return program.Cluster{}, err
 		}

@@ -44,10 +44,10 @@ func TestPromoteAsksOnATerminal(t *testing.T) {
 	}{
 		"y":          {"y\n", "✔ Rollout shop", 0, true},
 		"yes":        {"yes\n", "✔ Rollout shop", 0, true},
-		"n":          {"n\n", "✗ nothing was changed", program.Failed, false},
-		"Enter":      {"\n", "✗ nothing was changed", program.Failed, false},
-		"other text": {"past-gates\n", "✗ nothing was changed", program.Failed, false},
-		"Ctrl-D":     {"\x04", "\n✗ nothing was changed", program.Failed, false},
+		"n":          {"n\n", "✗ nothing was changed", program.No, false},
+		"Enter":      {"\n", "✗ nothing was changed", program.No, false},
+		"other text": {"past-gates\n", "✗ nothing was changed", program.No, false},
+		"Ctrl-D":     {"\x04", "\n✗ nothing was changed", program.No, false},
 		"Ctrl-C":     {"\x03", "\n✗ nothing was changed", program.Interrupted, false},
 		"y, Ctrl-C":  {"y\x03", "\n✗ nothing was changed", program.Interrupted, false},
 	} {

@@ -108,12 +108,17 @@ func TestUnfreeze(t *testing.T) {
 		},
 		"nothing that freeze has made": {
 			append(withCandidate("shop", old()), others...), []string{"--all"},
-			answer{Err: "✗ there is no freeze in namespace shop-prod; see: kubectl rollouts freeze -A\n", Code: 2},
+			answer{Out: "✔ there is no freeze in namespace shop-prod: nothing was sent\n"},
 			[]string{"RolloutGate qa", "RolloutSchedule nights"},
 		},
 		"a gate of others": {
 			append(withCandidate("shop", old()), others...), []string{"qa"},
-			answer{Err: "✗ there is no freeze in namespace shop-prod that is named qa, or holds a Rollout qa by its name; see: kubectl rollouts freeze -A\n", Code: 2},
+			answer{Err: "✗ there is no freeze and no Rollout qa in namespace shop-prod; see: kubectl rollouts freeze -A\n", Code: 1},
+			[]string{"RolloutGate qa", "RolloutSchedule nights"},
+		},
+		"a Rollout that is not frozen by its name": {
+			append(withCandidate("shop", old()), others...), []string{"shop"},
+			answer{Out: "✔ no freeze holds Rollout shop-prod/shop by its name: nothing was sent\n"},
 			[]string{"RolloutGate qa", "RolloutSchedule nights"},
 		},
 	} {

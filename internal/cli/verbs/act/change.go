@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -39,7 +40,7 @@ type changing struct {
 // newChanging adds the flags of a change to a verb, for which a reason is stored.
 func newChanging(p *program.Program, cmd *cobra.Command) *changing {
 	c := newUnsigned(p, cmd)
-	cmd.Flags().StringVarP(&c.why, "message", "m", "", "why you do this, for the history")
+	program.ReasonVar(cmd.Flags(), &c.why, "why you do this, for the history")
 	return c
 }
 
@@ -61,6 +62,11 @@ const (
 
 // asked makes a request from what is there, or says why there is nothing to request.
 type asked func(v program.View) (request.Request, error)
+
+// isSo says that what a user asks for is so already. It is no error of the verb.
+type isSo string
+
+func (is isSo) Error() string { return string(is) }
 
 // mostConflicts is how often a change is predicted again because the object has changed.
 const mostConflicts = 5
@@ -89,11 +95,10 @@ func (c *changing) carryOut(ctx context.Context, open program.Cluster, name stri
 // agreedTo predicts a change and asks; nil if there is nothing to change.
 func (c *changing) agreedTo(ctx context.Context, before *prediction, predict func() (*prediction, error)) (*prediction, error) {
 	now, err := predict()
-	if err == nil && now.already != "" {
-		c.Out.Sentence(show.Well, "%s: nothing was sent", now.already)
+	if so := isSo(""); errors.As(err, &so) {
+		c.Out.Sentence(show.Well, "%s: nothing was sent", so)
 		return nil, nil
-	}
-	if err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	return now, c.agree(ctx, before, now)
@@ -128,8 +133,6 @@ func (c *changing) checkDryRun() error {
 type prediction struct {
 	// from is the object as it was read, and to as it will be. Without from, it is created.
 	from, to client.Object
-	// already says that there is nothing to change; empty if there is.
-	already string
 	// effect is in words, without times, and more are the effects on other objects.
 	effect string
 	more   []string
@@ -168,7 +171,10 @@ func (c *changing) predictIn(ctx context.Context, facts *snapshot.Snapshot, key 
 	if err != nil {
 		return nil, err
 	}
-	return p, program.UndoneByGit(p.from, p.to)
+	if equality.Semantic.DeepEqual(p.from, p.to) {
+		return nil, isSo("it is so already")
+	}
+	return p, c.UndoneByGit(p.from, p.to)
 }
 
 func (c *changing) effectOf(v program.View, r request.Request) (*prediction, error) {
@@ -333,10 +339,6 @@ func (c *changing) send(ctx context.Context, open program.Cluster, p *prediction
 	changes, err := program.ChangesIn(patch, p.to)
 	if err != nil {
 		return err
-	}
-	if len(changes) == 0 {
-		c.Out.Sentence(show.Well, "it is so already: nothing was sent")
-		return nil
 	}
 	options := []client.PatchOption{client.FieldOwner(program.FieldManager)}
 	if c.dryRun == dryRunServer {

@@ -142,7 +142,7 @@ func (f *freezing) check(names []string) error {
 	case chosen != 1:
 		return fmt.Errorf("say what to freeze: one Rollout, or -l SELECTOR, or --all; see: %s freeze --help", f.Called)
 	case len(names) > 0 && f.everywhere:
-		return fmt.Errorf("names and -A do not go together; write: %s freeze %s -n NAMESPACE -m WHY", f.Called, names[0])
+		return fmt.Errorf("names and -A do not go together; write: %s", f.CommandLine("NAMESPACE", "freeze", names[0], "-m", ""))
 	case len(names) > 0 && f.until != "":
 		return errors.New("one Rollout is held by a RolloutGate, which has no clock: --until needs -l or --all")
 	case f.why == "":

@@ -72,7 +72,7 @@ func (c *changing) predictLift(ctx context.Context, open program.Cluster, key cl
 	to := from.DeepCopy()
 	request.Lift(from.Name).ChangeQuarantine(from.Name, &to.Spec)
 	if from.Spec.Lifted {
-		return &prediction{already: "ReleaseQuarantine " + from.Name + " is lifted already"}, nil
+		return nil, isSo("ReleaseQuarantine " + from.Name + " is lifted already")
 	}
 	p := &prediction{from: from, to: to, effect: fmt.Sprintf("ReleaseQuarantine %s holds %s no more", from.Name, inspect.ReleaseOf(&from.Spec))}
 	after, err := facts.With(to)
@@ -85,7 +85,7 @@ func (c *changing) predictLift(ctx context.Context, open program.Cluster, key cl
 	if !p.promotes {
 		p.more = append(p.more, "nothing goes out at once")
 	}
-	return p, program.UndoneByGit(from, to)
+	return p, c.UndoneByGit(from, to)
 }
 
 // liftable returns the quarantine of a name, or else the one that holds a release of the
@@ -150,7 +150,8 @@ func (c *changing) noSuchQuarantine(ctx context.Context, facts *snapshot.Snapsho
 	cluster := &v1alpha1.ClusterReleaseQuarantine{}
 	if facts.Get(ctx, client.ObjectKey{Name: key.Name}, cluster) == nil {
 		return fmt.Errorf(`%s is a ClusterReleaseQuarantine, and holds %s in other namespaces, too; to end it in all of them:
-kubectl patch clusterreleasequarantine %s --type merge -p '{"spec":{"lifted":true}}'`, key.Name, inspect.ReleaseOf(&cluster.Spec.ReleaseQuarantineSpec), key.Name)
+ %s`, key.Name, inspect.ReleaseOf(&cluster.Spec.ReleaseQuarantineSpec),
+			c.CommandLineOf("kubectl", "", "patch", "clusterreleasequarantine", key.Name, "--type", "merge", "-p", `{"spec":{"lifted":true}}`))
 	}
 	known := "there are none"
 	var names []string

@@ -43,7 +43,7 @@ func NewUnpin(p *program.Program) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.run(cmd.Context(), args[0], func(v program.View) (request.Request, error) {
 			if v.Rollout.Pinned() == "" {
-				return request.Request{}, program.Refuse("no version is pinned")
+				return request.Request{}, isSo("no version is pinned")
 			}
 			return request.Unpin(), nil
 		})

@@ -116,7 +116,7 @@ func (r *promoting) pastUpstreams(v program.View, tag string) (request.Request, 
 	past := request.PromotePastUpstreams(tag, r.why)
 	for _, answer := range promotion.Decide(past.Apply(v.Input)).Answers {
 		if answer.Reason == environmentsv1.BypassNeedsReasonReason {
-			return past, program.Refuse("%s\n%s", answer.Message, r.line(v, tag, "--past-gates", "-m", "..."))
+			return past, program.Refuse("%s\n%s", answer.Message, r.line(v, tag, "--past-gates", "-m", ""))
 		}
 	}
 	return past, nil
@@ -130,22 +130,22 @@ func (r *promoting) line(v program.View, tag string, flags ...string) string {
 // enough says which request is enough for a release: none, if nothing holds it.
 func (r *promoting) enough(v program.View, verdict promotion.Verdict) error {
 	tag := verdict.Release.Tag
-	force := r.line(v, tag, "--force", "-m", "...")
+	force := r.line(v, tag, "--force", "-m", "")
 	switch {
 	case verdict.Eligible():
 		return program.Refuse("nothing holds %s: it goes out by itself, after newer ones that may go too; to choose it, pin it", tag)
 	case v.Unread.Any():
 		return program.Refuse("%s is held: %s; you may not read %s, so no command was tried", tag, messages(verdict.Holds), v.Unread)
 	case verdict.HeldByUpstreams() && mayBypass(v, tag):
-		return program.Refuse("%s is held: %s\n%s (past Environments, gates and schedules)\n%s (past everything)",
-			tag, messages(verdict.Holds), r.line(v, tag, "--past-gates", "-m", "..."), force)
+		return program.Refuse("%s is held: %s\n%s   # past Environments, gates and schedules\n%s   # past everything",
+			tag, messages(verdict.Holds), r.line(v, tag, "--past-gates", "-m", ""), force)
 	case verdict.HeldByGates() && !verdict.HeldByUpstreams():
-		return program.Refuse("%s is held: %s\n%s (past gates and schedules)\n%s (past everything)", tag, messages(verdict.Holds), r.line(v, tag, "--past-gates"), force)
+		return program.Refuse("%s is held: %s\n%s   # past gates and schedules\n%s   # past everything", tag, messages(verdict.Holds), r.line(v, tag, "--past-gates"), force)
 	}
 	if !goes(v, tag) {
 		return program.Refuse("%s is held, and no request lets it go: %s", tag, messages(verdict.Holds))
 	}
-	return program.Refuse("%s is held: %s\n%s (past everything)", tag, messages(verdict.Holds), force)
+	return program.Refuse("%s is held: %s\n%s   # past everything", tag, messages(verdict.Holds), force)
 }
 
 // goes reports whether a user can force a release. A quarantine may forbid that.

@@ -179,9 +179,9 @@ func (q *quarantining) prediction(ctx context.Context, facts *snapshot.Snapshot,
 	if from != nil {
 		p.from = from
 		if equality.Semantic.DeepEqual(from.Spec, to.Spec) {
-			return &prediction{already: q.effect(release, to, "already holds")}, nil
+			return nil, isSo(q.effect(release, to, "already holds"))
 		}
-		if err := program.UndoneByGit(from, to); err != nil {
+		if err := q.UndoneByGit(from, to); err != nil {
 			return nil, err
 		}
 	}

@@ -43,6 +43,9 @@ func (r *reconciling) run(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	if rollout.Spec.Suspend {
+		return program.Refuse("Rollout %s is suspended: nothing is reconciled until it is resumed\n%s", name, r.CommandLine(rollout.Namespace, "resume", name))
+	}
 	c, err := r.Connect(ctx)
 	if err != nil {
 		return err
@@ -69,6 +72,10 @@ func (r *reconciling) scan(ctx context.Context, c program.Cluster, rollout *v1al
 	if err := c.Client.Get(ctx, key, repository); err != nil {
 		return fmt.Errorf("read ImageRepository %s: %w", key, err)
 	}
+	if repository.Spec.Suspend {
+		return program.Refuse("ImageRepository %s is suspended: nothing is scanned until it is resumed\n%s", key,
+			r.CommandLineOf("flux", key.Namespace, "resume", "image", "repository", key.Name))
+	}
 	return r.requested(ctx, c, repository, "ImageRepository", func() string { return repository.Status.LastHandledReconcileAt })
 }
 
@@ -89,7 +96,7 @@ func (r *reconciling) requested(ctx context.Context, c program.Cluster, object c
 	for handled() != token {
 		select {
 		case <-ctx.Done():
-			return program.Exit{Code: program.TimeRanOut, Err: fmt.Errorf("%s %s was not reconciled within %s: does its controller run", kind, object.GetName(), r.timeout)}
+			return program.Exit{Code: program.TimeRanOut, Err: fmt.Errorf("%s %s was not reconciled within %s: does its controller run?", kind, object.GetName(), r.timeout)}
 		case <-time.After(pollInterval):
 		}
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil && !isTransient(err) {

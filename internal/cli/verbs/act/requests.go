@@ -13,17 +13,17 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
-// unless returns what is asked for, unless it is so already.
-func unless(already func(program.View) string, r func() request.Request) asked {
+// unless returns what is asked for, unless a check says why not.
+func unless(check func(program.View) error, r func() request.Request) asked {
 	return func(v program.View) (request.Request, error) {
-		if is := already(v); is != "" {
-			return request.Request{}, program.Refuse("%s", is)
+		if err := check(v); err != nil {
+			return request.Request{}, err
 		}
 		return r(), nil
 	}
 }
 
-func never(program.View) string { return "" }
+func never(program.View) error { return nil }
 
 // NewRetry returns the verb retry.
 func NewRetry(p *program.Program) *cobra.Command {
@@ -67,11 +67,11 @@ is pinned, if it was pinned before. From then on, the normal rules apply.`,
 	}
 	c := newUnsigned(p, cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return c.run(cmd.Context(), args[0], unless(func(v program.View) string {
+		return c.run(cmd.Context(), args[0], unless(func(v program.View) error {
 			if !v.Targets.Outdate(v.Rollout.Status.History) {
-				return "its history is not older than its targets"
+				return program.Refuse("its history is not older than its targets")
 			}
-			return ""
+			return nil
 		}, request.Adopt))
 	}
 	return cmd
@@ -90,22 +90,22 @@ Rollout, for those who ask why nothing happens.`,
 	}
 	c := newChanging(p, cmd)
 	cmd.Flags().Lookup("message").Usage = "why, for those who ask"
-	return ofSeveral(cmd, c, unless(func(v program.View) string {
+	return ofSeveral(cmd, c, unless(func(v program.View) error {
 		if v.Rollout.Spec.Suspend {
-			return "already " + show.Suspension(v.Rollout, v.Now)
+			return isSo("already " + show.Suspension(v.Rollout, v.Now))
 		}
-		return ""
+		return nil
 	}, func() request.Request { return request.Suspend(p.Now()) }))
 }
 
 // NewResume returns the verb resume.
 func NewResume(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "resume", Short: "End a suspension"}
-	return ofSeveral(cmd, newUnsigned(p, cmd), unless(func(v program.View) string {
+	return ofSeveral(cmd, newUnsigned(p, cmd), unless(func(v program.View) error {
 		if !v.Rollout.Spec.Suspend {
-			return "it is not suspended"
+			return isSo("it is not suspended")
 		}
-		return ""
+		return nil
 	}, request.Resume))
 }
 

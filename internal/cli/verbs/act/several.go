@@ -56,7 +56,7 @@ func (s *several) run(ctx context.Context, names []string, ask asked) error {
 	}
 	user := s.user(ctx, open)
 	predicted, err := s.predictAll(ctx, open, names, selector, user, ask)
-	if err != nil {
+	if err != nil || len(predicted) == 0 {
 		return err
 	}
 	if err := s.agreeToAll(ctx, predicted); err != nil {
@@ -87,19 +87,24 @@ func (s *several) predictAll(ctx context.Context, open program.Cluster, names []
 		return nil, err
 	}
 	var all []*prediction
+	var refused bool
 	for _, name := range names {
 		p, err := s.predictIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, user, ask)
 		var no program.Exit
+		so := isSo("")
 		switch {
+		case errors.As(err, &so):
+			s.Out.Sentence(show.Well, "%s: %s: nothing was sent", name, so)
 		case errors.As(err, &no) && no.Code == program.No:
 			s.Err.Sentence(show.Warns, "%s: %s", name, no.Err)
+			refused = true
 		case err != nil:
 			return nil, err
 		default:
 			all = append(all, p)
 		}
 	}
-	if len(all) == 0 {
+	if len(all) == 0 && refused {
 		return nil, program.Refuse("nothing is to be changed")
 	}
 	return all, nil

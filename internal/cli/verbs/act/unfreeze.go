@@ -4,6 +4,7 @@ package act
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -66,7 +67,10 @@ func (u *unfreezing) run(ctx context.Context, names []string) error {
 		return err
 	}
 	ended, err := u.chosen(ctx, facts, namespace, names)
-	if err != nil {
+	if so := isSo(""); errors.As(err, &so) {
+		u.Out.Sentence(show.Well, "%s: nothing was sent", so)
+		return nil
+	} else if err != nil {
 		return err
 	}
 	if err := u.agreeTo(ctx, facts, ended); err != nil {
@@ -77,7 +81,7 @@ func (u *unfreezing) run(ctx context.Context, names []string) error {
 
 func (u *unfreezing) check(names []string) error {
 	if several := u.all || u.everywhere; len(names) > 1 || several == (len(names) == 1) {
-		return fmt.Errorf("say what to unfreeze: a Rollout or a freeze, or --all, or -A; see: %s freeze -A", u.Called)
+		return fmt.Errorf("say what to unfreeze: a Rollout or a freeze, or --all, or -A; see: %s", u.CommandLine("", "freeze", "-A"))
 	}
 	return u.checkDryRun()
 }
@@ -93,13 +97,24 @@ func (u *unfreezing) chosen(ctx context.Context, facts client.Reader, namespace 
 		return nil, err
 	}
 	if len(names) > 0 {
-		where = fmt.Sprintf("%s that is named %s, or holds a Rollout %s by its name", where, names[0], names[0])
-		all = slices.DeleteFunc(all, func(o client.Object) bool { return !isFreezeOf(o, names[0]) })
+		return u.named(ctx, facts, all, client.ObjectKey{Namespace: namespace, Name: names[0]})
 	}
 	if len(all) == 0 {
-		return nil, program.Refuse("there is no freeze %s; see: %s freeze -A", where, u.Called)
+		return nil, isSo("there is no freeze " + where)
 	}
 	return all, nil
+}
+
+// named returns the freezes that have a name, or hold the Rollout of this name.
+func (u *unfreezing) named(ctx context.Context, facts client.Reader, all []client.Object, key client.ObjectKey) ([]client.Object, error) {
+	all = slices.DeleteFunc(all, func(o client.Object) bool { return !isFreezeOf(o, key.Name) })
+	switch {
+	case len(all) > 0:
+		return all, nil
+	case facts.Get(ctx, key, &v1alpha1.Rollout{}) == nil:
+		return nil, isSo("no freeze holds Rollout " + key.String() + " by its name")
+	}
+	return nil, fmt.Errorf("there is no freeze and no Rollout %s in namespace %s; see: %s", key.Name, key.Namespace, u.CommandLine("", "freezes", "-A"))
 }
 
 // isFreezeOf reports whether a freeze has a name, or holds the Rollout of this name.

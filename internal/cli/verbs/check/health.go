@@ -27,12 +27,11 @@ type installationHealth struct {
 	leases    []coordinationk8sv1.Lease
 	leasesErr error
 	now       time.Time
-	// called is how the program is called.
-	called string
+	*program.Program
 }
 
 func (c *checking) installation(ctx context.Context, open program.Cluster) installationHealth {
-	h := installationHealth{installed: readInstalled(ctx, open), now: c.Now(), called: c.Called}
+	h := installationHealth{installed: readInstalled(ctx, open), now: c.Now(), Program: c.Program}
 	list := &coordinationk8sv1.LeaseList{}
 	if h.leasesErr = open.Client.List(ctx, list); h.leasesErr != nil {
 		return h

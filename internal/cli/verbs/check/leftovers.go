@@ -58,9 +58,9 @@ func objectName(o client.Object) string {
 // whole cluster only together.
 func (c *checking) unfreezeCommand(o client.Object) string {
 	if o.GetNamespace() == "" {
-		return "kubectl delete clusterrolloutschedule " + o.GetName()
+		return c.CommandLineOf("kubectl", "", "delete", "clusterrolloutschedule", o.GetName())
 	}
-	return c.Called + " unfreeze " + o.GetName() + " -n " + o.GetNamespace()
+	return c.CommandLine(o.GetNamespace(), "unfreeze", o.GetName())
 }
 
 // causesIn returns the findings of lint that say more than that an Environment is not

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -20,30 +19,39 @@ import (
 )
 
 // reportRemedies are what to do about Environments that are not ready because of reports.
-// %s is how the program is called. The last three do not hold the releases of their own
+// Those with keys have a command. The last three do not hold the releases of their own
 // Rollout.
-var reportRemedies = map[string]string{
-	environmentsv1.UpstreamNotTrustedReason: "compare cluster, namespace and rollout of the upstream, and the keys of both clusters: %s keys list" + holds,
-	environmentsv1.NoTrustedKeysReason:      "in the cluster of the upstream, print its public key: %s keys public" + holds,
-	environmentsv1.SigningKeyMissingReason:  "create a key: %s keys create" + hides,
-	environmentsv1.PublishFailedReason:      "look at the login that spec.backend.secret names, and its right to push" + hides,
-	environmentsv1.ReportTakenReason:        "give each cluster a --cluster-name and a spec.backend.project of its own, or take over the reports of a cluster that is gone" + hides,
+var reportRemedies = map[string]struct{ means, remedy, keys string }{
+	environmentsv1.UpstreamNotTrustedReason: {holds, "compare cluster, namespace and rollout of the upstream, and the keys of both clusters", "list"},
+	environmentsv1.NoTrustedKeysReason:      {holds, "in the cluster of the upstream, print its public key", "public"},
+	environmentsv1.SigningKeyMissingReason:  {hides, "create a key", "create"},
+	environmentsv1.PublishFailedReason:      {hides, "look at the login that spec.backend.secret names, and its right to push", ""},
+	environmentsv1.ReportTakenReason:        {hides, "give each cluster a --cluster-name and a spec.backend.project of its own, or take over the reports of a cluster that is gone", ""},
 }
 
 // What an Environment that is not ready means.
 const (
-	holds = "; until it is ready, its Rollout promotes nothing automatically"
-	hides = "; until it is ready, environments in other clusters learn nothing new of this one"
+	holds = "until it is ready, its Rollout promotes nothing automatically"
+	hides = "until it is ready, environments in other clusters learn nothing new of this one"
 )
 
 // remedyFor returns what to do about an Environment that is not ready.
 func (h installationHealth) remedyFor(reason string) string {
-	remedy, known := reportRemedies[reason]
-	if !known {
-		return "do what the message says" + holds
+	switch is, known := reportRemedies[reason]; {
+	case !known:
+		return "do what the message says; " + holds
+	case is.keys == "":
+		return is.remedy + "; " + is.means
+	case is.keys == "public":
+		return fmt.Sprintf("%s: %s   # %s", is.remedy, h.printElsewhere(), is.means)
+	default:
+		return fmt.Sprintf("%s: %s   # %s", is.remedy, h.CommandLine("", "keys", is.keys), is.means)
 	}
-	return strings.ReplaceAll(remedy, "%s", h.called)
 }
+
+// printElsewhere returns the command that prints the public key of another cluster. The
+// connection of this call is to the wrong one.
+func (h installationHealth) printElsewhere() string { return h.Called + " keys public" }
 
 // exchanging are the Environments that exchange reports with other clusters.
 type exchanging struct {
@@ -122,7 +130,7 @@ func (r *reportCheck) instance(ctx context.Context, i installation.Instance) {
 
 func (r *reportCheck) writer(ctx context.Context, i installation.Instance, e environmentsv1.Environment) {
 	if i.ClusterName == "" || i.SigningKeySecret == "" {
-		r.flag(i, nameOf(e)+" has a report to write, and the controller has no --cluster-name or no --signing-key-secret", "create a key, and set both flags: "+r.called+" keys create")
+		r.flag(i, nameOf(e)+" has a report to write, and the controller has no --cluster-name or no --signing-key-secret", "create a key, and set both flags: "+r.CommandLine("", "keys", "create"))
 		return
 	}
 	r.signing(ctx, types.NamespacedName{Namespace: i.Namespace, Name: i.SigningKeySecret})
@@ -152,7 +160,7 @@ func (r *reportCheck) flag(i installation.Instance, message, remedy string) {
 }
 
 func (r *reportCheck) signing(ctx context.Context, secret types.NamespacedName) {
-	r.keys(ctx, secret, "--signing-key-secret", "create a key: "+r.called+" keys create", func(data map[string][]byte) error {
+	r.keys(ctx, secret, "--signing-key-secret", "create a key: "+r.CommandLine("", "keys", "create"), func(data map[string][]byte) error {
 		_, err := keys.SigningKeyIn(secret.Name, data)
 		return err
 	})
@@ -160,7 +168,7 @@ func (r *reportCheck) signing(ctx context.Context, secret types.NamespacedName) 
 
 // trusted checks a Secret with the keys that Environments verify reports with.
 func (r *reportCheck) trusted(ctx context.Context, secret types.NamespacedName, field string, readers ...environmentsv1.Environment) {
-	r.keys(ctx, secret, field, "add the public key that another cluster prints: "+r.called+" keys public", func(data map[string][]byte) error {
+	r.keys(ctx, secret, field, "add the public key that another cluster prints: "+r.printElsewhere(), func(data map[string][]byte) error {
 		keys, err := report.ParseTrustedKeys("Secret "+secret.Name, data)
 		if err == nil {
 			r.known[secret] = keys
@@ -185,7 +193,7 @@ func (r *reportCheck) signers(secret types.NamespacedName, entries []string, u e
 	switch forAny := slices.IndexFunc(entries, report.IsForAny); {
 	case len(entries) == 0:
 		f.Severity, f.Message = lint.SeverityError, fmt.Sprintf("no key of Secret %s %s", secret, of)
-		f.Remedy = fmt.Sprintf("add its public key as %s; print it in that cluster: %s keys public", entry, r.called)
+		f.Remedy = fmt.Sprintf("add its public key as %s; print it in that cluster: %s", entry, r.printElsewhere())
 	case forAny >= 0:
 		f.Severity, f.Message = lint.SeverityWarning, fmt.Sprintf("%s of Secret %s %s, as for every other one", entries[forAny], secret, of)
 		f.Remedy = "name each key after its cluster, such as " + entry

@@ -157,7 +157,7 @@ func sayDefinitions(p *program.Program, found installed) error {
 	}
 	text := fmt.Sprintf("CRDs %s%s: ", v1alpha1.GroupVersion.Version, of)
 	if different := found.differences(); len(different) > 0 {
-		text += fmt.Sprintf("%s with other fields than this program knows; see: %s doctor", verdict.Count(len(different), "kind"), p.Called)
+		text += fmt.Sprintf("%s with other fields than this program knows; see: %s", verdict.Count(len(different), "kind"), p.CommandLine("", "doctor"))
 	} else {
 		text += fmt.Sprintf("%s, with the fields that this program knows", verdict.Count(len(found.definitions), "kind"))
 	}

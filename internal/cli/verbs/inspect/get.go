@@ -105,7 +105,7 @@ func (g *getting) run(ctx context.Context, names []string) error {
 func (g *getting) where(names []string) (client.ListOptions, error) {
 	none := client.ListOptions{}
 	if g.everywhere && len(names) > 0 {
-		return none, fmt.Errorf("names and -A do not go together; write: %s get %s -n NAMESPACE", g.Called, strings.Join(names, " "))
+		return none, fmt.Errorf("names and -A do not go together; write: %s", g.CommandLine("NAMESPACE", append([]string{"get"}, names...)...))
 	}
 	if g.ready != "" && !slices.Contains([]string{"ready=true", "ready=false", "ready=unknown"}, strings.ToLower(g.ready)) {
 		return none, fmt.Errorf("--status-selector is ready=true, ready=false or ready=unknown, not %q", g.ready)

@@ -68,7 +68,7 @@ func (s *piping) run(ctx context.Context, application string) error {
 	case err != nil:
 		return err
 	case len(answer.Items) == 0 && application != "":
-		return fmt.Errorf("no Environment here is of an application %s; see: %s pipeline", application, s.Called)
+		return fmt.Errorf("no Environment here is of an application %s; see: %s", application, s.CommandHere("pipeline"))
 	case s.out.Is("name"):
 		s.names(answer)
 		return nil

@@ -59,7 +59,8 @@ It looks at the Rollouts in the namespaces of the manifests. A manifest without 
 namespace is in that of -n or of the context. A cluster-wide schedule or quarantine is
 about all namespaces, or with -n about that one.
 
-Exit code 2 if a decision differs.`,
+Exit code 0 if no decision differs, 2 if one does, and 1 if the comparison failed.
+"kubectl diff" and "flux diff" are different: they end with 1 if something differs.`,
 		Example: fmt.Sprintf(`  %[1]s diff -f nights.yaml
   %[1]s diff -f nights.yaml -A`, p.Called),
 		ValidArgsFunction: p.CompleteRollouts,
