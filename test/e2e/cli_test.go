@@ -31,7 +31,7 @@ const (
 )
 
 // suggested finds the commands that an explanation suggests.
-var suggested = regexp.MustCompile(`► (kubectl rollouts \S+ .*)`)
+var suggested = regexp.MustCompile(`► (kubectl rollouts \S+ .*?)(?:   #.*)?\n`)
 
 func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 	s := gated(t)
@@ -140,16 +140,19 @@ func TestCommandLinePinsRollsBackAndNamesWhoDidIt(t *testing.T) {
 	if unasked.Code != 1 || s.Live().Pinned() != "" {
 		t.Errorf("without -y, where nobody can be asked, it went on: %+v", unasked)
 	}
-	asForetold(t, bob, "rollback", s.Name, "-m", "1.1.0 is slow")
-	done := s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
+	asForetold(t, bob, "rollback", s.Name, "-m", "1.1.0 is slow", "--wait")
+	done := s.Live()
 	entry := done.Current()
+	if entry.Version.Tag != "1.0.0" || entry.State() != v1alpha1.BakeSucceeded {
+		t.Fatalf("the rollback did not wait: %s is %s", entry.Version.Tag, entry.State())
+	}
 	if *entry.Message != "1.1.0 is slow" || entry.TriggeredBy.Name != s.Namespace+":bob" {
 		t.Errorf("the history says %q by %q", *entry.Message, entry.TriggeredBy.Name)
 	}
 	if got := managersOf(done, "f:wantedVersion"); len(got) != 1 || got[0] != "rollouts-cli" {
 		t.Errorf("spec.wantedVersion belongs to %q", got)
 	}
-	for _, refused := range [][]string{{"rollback", s.Name, "-y", "-m", "still slow"}, {"rollback", s.Name, "-y", "-m", "again", "--to", "#7"}, {"retry", s.Name}, {"resume", s.Name}} {
+	for _, refused := range [][]string{{"rollback", s.Name, "-y", "-m", "still slow"}, {"rollback", s.Name, "-y", "-m", "again", "--to", "#7"}, {"retry", s.Name}} {
 		if answer := bob.Run(refused...); answer.Code != 2 {
 			t.Errorf("%q: %+v", refused, answer)
 		}
@@ -202,8 +205,10 @@ func managersOf(r *v1alpha1.Rollout, field string) []string {
 func TestCommandLineWaitsForWhatHappens(t *testing.T) {
 	s, _ := breakRelease(t)
 	frank := s.CommandLine(s.Namespace+":frank", masters, audited)
-	for goal, want := range map[string]int{"version=1.0.0": 0, "version=1.2.0": 3, "idle": 0, "version=9.9.9 --timeout=1s": 4} {
-		args := append([]string{"wait", s.Name}, strings.Fields("--for="+goal)...)
+	for goal, want := range map[string]int{
+		"": 3, "--for=version=1.0.0": 3, "--for=promoted=1.0.0": 0, "--for=version=1.2.0": 3, "--for=idle": 0, "--for=version=9.9.9 --timeout=1s": 4,
+	} {
+		args := append([]string{"wait", s.Name}, strings.Fields(goal)...)
 		if answer := frank.Run(args...); answer.Code != want {
 			t.Errorf("%s: exit code %d, want %d: %+v", goal, answer.Code, want, answer)
 		}

@@ -36,6 +36,10 @@ type Request struct {
 	// requests that have their effect at once, or never.
 	Promotes string
 
+	// Tag is the release that is chosen or let go; empty for requests about no other one than
+	// the current one.
+	Tag string
+
 	// signature is where the Rollout gets the user and the reason; empty if it gets neither.
 	signature signature
 	// answer is what a gate is answered; empty if none is.
@@ -54,7 +58,7 @@ var (
 
 // Pin deploys a tag, and holds back all others until [Unpin].
 func Pin(tag string) Request {
-	return Request{Verb: "pin", Args: []string{tag}, signature: ofChoice, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
+	return Request{Verb: "pin", Args: []string{tag}, Tag: tag, signature: ofChoice, changeRollout: func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = &tag }}
 }
 
 // Rollback pins a release of the history. The reason is left to the user.
@@ -72,7 +76,7 @@ func Unpin() Request {
 // Promote deploys a known release at once, whatever holds it, and pins nothing.
 func Promote(tag string) Request {
 	r := annotate(v1alpha1.ForceDeployAnnotation, tag, "promote", "--version", tag, "--force", "-m", "")
-	r.signature = ofChoice
+	r.Tag, r.signature = tag, ofChoice
 	return r
 }
 
@@ -80,7 +84,7 @@ func Promote(tag string) Request {
 // holds stay: it is promoted as soon as they end.
 func PromoteProven(tag string) Request {
 	r := annotate(v1alpha1.PromoteAnnotation, tag, "promote", "--version", tag)
-	r.signature, r.Promotes = ofChoice, tag
+	r.Tag, r.signature, r.Promotes = tag, ofChoice, tag
 	return r
 }
 
@@ -96,7 +100,7 @@ func PromotePastUpstreams(tag, why string) Request {
 // bake still count.
 func PromotePastGates(tag string) Request {
 	r := annotate(v1alpha1.BypassGatesAnnotation, tag, "promote", "--version", tag, "--past-gates")
-	r.signature = ofChoice
+	r.Tag, r.signature = tag, ofChoice
 	return r
 }
 

@@ -92,6 +92,7 @@ var endings = map[string]map[string]int{
 	"keys public":     {"": program.Failed},
 	"lift":            {"nobody": program.Failed},
 	"lint":            {"": program.Failed},
+	"options":         {"": 0},
 	"pin":             {"nobody 1.3.1": program.Failed, "shop 1.3.1": program.Failed, "shop 1.3.1 -y": 0},
 	"pipeline":        {"nobody": program.Failed, "": 0},
 	"promote":         {"nobody": program.Failed, "shop": program.No, "shop --version 1.0.0": program.No, "shop --past-gates": program.Failed, "shop --past-gates -y": 0},

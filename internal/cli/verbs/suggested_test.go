@@ -60,6 +60,9 @@ func (p pasted) check(line string) error {
 		return p.repeated(args)
 	}
 	args = strings.Split(own, "\x00")
+	if len(args) == 1 && isVerb(args[0]) {
+		return nil // it may be the verb that is meant
+	}
 	if at := slices.Index(args, "-m"); at >= 0 {
 		if args[at+1] != "" {
 			return fmt.Errorf("it gives the reason %q", args[at+1])
@@ -161,7 +164,7 @@ func TestSuggestedCommandsThatAreWrongAreFound(t *testing.T) {
 		"kubectl rollouts promote shop --version 1.1.0 --force -m ... -n prod":   `it gives the reason "..."`,
 		"kubectl rollouts promote shop --past-gates -n prod (past gates)":        "a shell",
 		"kubectl rollouts keys list; until it is ready":                          "a shell",
-		"kubectl rollouts unfold shop":                                           "unknown command",
+		"kubectl rollouts unfold shop":                                           `there is no verb "unfold"`,
 		"kubectl rollouts unfreeze shop --colour":                                "unknown flag",
 		"kubectl rollouts explain shop web":                                      "expected the name of a Rollout",
 		"kubectl rollouts explain shop -n prod":                                  "the context",
@@ -183,7 +186,7 @@ func TestEveryRequestIsACommand(t *testing.T) {
 	withdrawn, _ := request.Withdraw("bypass")
 	for _, r := range []request.Request{
 		request.Pin("1.0.0"), request.Unpin(), request.Promote("1.0.0"), request.PromoteProven("1.0.0"), request.PromotePastUpstreams("1.0.0", "why"),
-		request.PromotePastGates("1.0.0"), request.Retry(), request.Unblock(), request.Adopt(), withdrawn, request.Suspend(), request.Resume(),
+		request.PromotePastGates("1.0.0"), request.Retry(), request.Unblock(), request.Adopt(), withdrawn, request.Suspend(noon), request.Resume(),
 		request.Approve("qa", "1.0.0"), request.Revoke("qa", "1.0.0"), request.Lift("bad"),
 	} {
 		line := p.CommandLine("", append([]string{r.Verb, "shop"}, r.Args...)...)
@@ -230,12 +233,17 @@ const printedElsewhere = " keys public"
 // spellsCommand reports whether a text has a verb behind the name of the program.
 func spellsCommand(text string) bool {
 	for _, match := range regexp.MustCompile(`^ ([a-z-]+) |(?:%s|%\[1\]s|kubectl rollouts) ([a-z-]+)`).FindAllStringSubmatch(text, -1) {
-		verb, _, err := NewRoot(program.New("", genericiooptions.NewTestIOStreamsDiscard())).Find([]string{match[1] + match[2]})
-		if err == nil && verb.HasParent() && !strings.HasSuffix(text, "--help") && text != printedElsewhere {
+		verb := match[1] + match[2]
+		if isVerb(verb) && verb != "options" && !strings.HasSuffix(text, "--help") && text != printedElsewhere {
 			return true
 		}
 	}
 	return false
+}
+
+func isVerb(name string) bool {
+	verb, _, err := NewRoot(program.New("", genericiooptions.NewTestIOStreamsDiscard())).Find([]string{name})
+	return err == nil && verb.HasParent()
 }
 
 // commandOf returns the arguments of a call of CommandLine. What is not in the source is x.

@@ -35,6 +35,7 @@ type changing struct {
 	why    string
 	yes    bool
 	dryRun string
+	awaiting
 }
 
 // newChanging adds the flags of a change to a verb, for which a reason is stored.
@@ -80,7 +81,10 @@ func (c *changing) run(ctx context.Context, name string, ask asked) error {
 		return err
 	}
 	user := c.user(ctx, open)
-	return c.carryOut(ctx, open, name, func() (*prediction, error) { return c.predict(ctx, open, name, user, ask) })
+	if err := c.carryOut(ctx, open, name, func() (*prediction, error) { return c.predict(ctx, open, name, user, ask) }); err != nil {
+		return err
+	}
+	return c.await(ctx, name)
 }
 
 // carryOut predicts a change, asks, and sends it.
@@ -167,6 +171,7 @@ func (c *changing) predictIn(ctx context.Context, facts *snapshot.Snapshot, key 
 	if err != nil {
 		return nil, err
 	}
+	c.remember(v, r)
 	p, err := c.effectOf(v, r.By(user, c.why))
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ versions of the Rollout; unpin gives them back.`,
 	}
 	c := newChanging(p, cmd)
 	c.takesVersion(cmd, "the version")
+	c.waits(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.tag == "" {
 			return errors.New("say which version to pin; see: " + cmd.CommandPath() + " --help")

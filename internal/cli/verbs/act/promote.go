@@ -40,6 +40,7 @@ effect so far.`,
 	}
 	r := &promoting{changing: newChanging(p, cmd)}
 	r.takesVersion(cmd, "the release; if it is not given, the newest candidate, or the newest proven one that is left to users")
+	r.waits(cmd)
 	cmd.Flags().BoolVar(&r.pastGates, "past-gates", false, "do not wait for gates, schedules and Environments (annotation bypass-gates); an Environment may require -m")
 	cmd.Flags().BoolVar(&r.force, "force", false, "do not wait for anything (annotation force-deploy); needs -m")
 	cmd.Flags().BoolVar(&r.withdraw, "withdraw", false, "take the request back, as long as it has had no effect; with --past-gates or --force, only that one")

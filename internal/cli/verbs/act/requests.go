@@ -28,7 +28,9 @@ func never(program.View) error { return nil }
 // NewRetry returns the verb retry.
 func NewRetry(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "retry", Short: "Judge the failed current release again"}
-	return ofSeveral(cmd, newUnsigned(p, cmd), unless(never, request.Retry))
+	c := newUnsigned(p, cmd)
+	c.waits(cmd)
+	return ofSeveral(cmd, c, unless(never, request.Retry))
 }
 
 // NewUnblock returns the verb unblock.

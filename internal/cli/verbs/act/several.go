@@ -36,6 +36,8 @@ func ofSeveral(cmd *cobra.Command, c *changing, ask asked) *cobra.Command {
 			return fmt.Errorf("say which Rollouts: their names, or -l SELECTOR; see: %s --help", cmd.CommandPath())
 		case len(args) == 1:
 			return s.changing.run(cmd.Context(), args[0], ask)
+		case s.wait:
+			return errors.New("--wait is for one Rollout")
 		}
 		return s.run(cmd.Context(), args, ask)
 	}

@@ -28,6 +28,8 @@ type link struct {
 	*program.Program
 	stop context.CancelCauseFunc
 	ctx  context.Context
+	// fresh is true if the first list must not be older than its request.
+	fresh bool
 	// say tells the user that Rollouts can be read no more, or again.
 	say func(sign show.Sign, format string, args ...any)
 
@@ -61,6 +63,9 @@ func (l *link) rollouts(c program.Cluster, where client.ListOptions) cache.Liste
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, raw metav1.ListOptions) (runtime.Object, error) {
 			list := &v1alpha1.RolloutList{}
+			if l.fresh && raw.ResourceVersion == "0" {
+				raw.ResourceVersion = ""
+			}
 			err := c.Client.List(ctx, list, options(raw))
 			l.note(verbList, err)
 			return list, err

@@ -20,7 +20,10 @@ func NewStatus(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "status NAME", Aliases: []string{"describe", "tree"}, Short: "Show a Rollout and everything that its release reaches",
 		Long: `Show what runs, what is next, and the gates, schedules, HealthChecks and targets,
-down to the workloads. What is well is folded.`,
+down to the workloads. What is well is folded.
+
+It does not wait, as "kubectl rollout status" does, and its exit code is 0 also for a
+release that failed. To wait in CI, use the verb wait.`,
 		Example: fmt.Sprintf(`  %[1]s status shop
   %[1]s status shop --all --show-conditions Kustomization`, p.Called),
 		Args: program.OneName(0, "the name of a Rollout"), ValidArgsFunction: p.CompleteRollouts,

@@ -7,14 +7,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -24,41 +27,63 @@ import (
 
 type waiting struct {
 	*program.Program
-	goal    string
 	timeout time.Duration
 	said    string
 }
 
 // NewWait returns the verb wait.
 func NewWait(p *program.Program) *cobra.Command {
-	w := &waiting{Program: p}
+	w, text := &waiting{Program: p}, ""
 	cmd := &cobra.Command{
-		Use: "wait NAME --for=GOAL", Short: "Wait until a release is out, for scripts and CI",
+		Use: "wait NAME", Short: "Wait until a release is out, for scripts and CI",
 		Long: `Wait until something is so, and say on stderr what it waits for.
 
-GOAL is one of
+Without --for, it waits until the newest release that the controller knows is out: the
+version that a user has chosen, or the newest candidate, or the current release. Name
+the version where Flux may not have seen it yet. GOAL is one of
   version=TAG    the release is out and its bake succeeded
   applied=TAG    it is applied and healthy
   promoted=TAG   its promotion was recorded
   candidate=TAG  the controller knows it, and it may be promoted
   idle           nothing deploys or bakes
 
-Exit codes: 0 it is so; 3 it ended otherwise: failed, cancelled or superseded;
-4 time ran out; 1 the Rollout does not exist.`,
-		Example: fmt.Sprintf(`  %[1]s wait shop --for=version=1.5.0 --timeout 1h`, p.Called),
-		Args:    program.OneName(0, "the name of a Rollout"), ValidArgsFunction: p.CompleteRollouts,
-		RunE: func(cmd *cobra.Command, args []string) error { return w.run(cmd.Context(), args[0]) },
+What was before does not count: neither an old promotion of the version, nor a status
+that does not know the newest spec or request yet.
+
+Exit codes: 0 it is so; 3 it ended otherwise: failed, cancelled, superseded, or a newer
+release runs; 4 time ran out; 1 the Rollout does not exist.`,
+		Example: fmt.Sprintf(`  # Until nothing newer is known than what is out
+  %[1]s wait shop
+  %[1]s wait shop --for=version=1.5.0 --timeout 1h`, p.Called),
+		Args: program.OneName(0, "the name of a Rollout"), ValidArgsFunction: p.CompleteRollouts,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			goal, err := parseGoal(text)
+			if err != nil {
+				return err
+			}
+			return w.until(cmd.Context(), args[0], goal)
+		},
 	}
-	cmd.Flags().StringVar(&w.goal, "for", "", "what to wait for")
-	cmd.Flags().DurationVar(&w.timeout, "timeout", 15*time.Minute, "how long to wait at most")
+	cmd.Flags().StringVar(&text, "for", "", "what to wait for; the default is the newest release")
+	TimeoutVar(cmd.Flags(), &w.timeout)
 	return cmd
 }
 
-func (w *waiting) run(ctx context.Context, name string) error {
-	goal, err := parseGoal(w.goal)
-	if err != nil {
-		return err
-	}
+// TimeoutVar adds the flag that limits a wait for a release.
+func TimeoutVar(flags *pflag.FlagSet, timeout *time.Duration) {
+	flags.DurationVar(timeout, "timeout", 15*time.Minute, "how long to wait at most")
+}
+
+// Await waits until a release is out that a user has just asked for. since is the number of
+// the newest promotion before that.
+func Await(ctx context.Context, p *program.Program, name, tag string, since int64, timeout time.Duration) error {
+	w := &waiting{Program: p, timeout: timeout}
+	return w.until(ctx, name, &goal{kind: forVersion, tag: tag, since: &since})
+}
+
+// until waits until a goal is reached. It begins with a Rollout that is not older than this
+// call, so that it sees what was asked for before.
+func (w *waiting) until(ctx context.Context, name string, goal *goal) error {
 	namespace, err := w.Namespace()
 	if err != nil {
 		return err
@@ -70,6 +95,7 @@ func (w *waiting) run(ctx context.Context, name string) error {
 	limited, stop := context.WithTimeout(ctx, w.timeout)
 	defer stop()
 	readable, link := newLink(limited, w.Program)
+	link.fresh = true
 	defer link.stop(nil)
 	where := client.ListOptions{Namespace: namespace, FieldSelector: fields.OneTermEqualSelector("metadata.name", name)}
 	_, err = watchtools.UntilWithSync(readable, link.rollouts(c, where), &v1alpha1.Rollout{}, w.exists(limited, c, namespace, name),
@@ -93,7 +119,7 @@ func (w *waiting) exists(ctx context.Context, c program.Cluster, namespace, name
 	}
 }
 
-func (w *waiting) look(g goal, event watch.Event) (bool, error) {
+func (w *waiting) look(g *goal, event watch.Event) (bool, error) {
 	rollout, ok := event.Object.(*v1alpha1.Rollout)
 	if !ok || event.Type == watch.Deleted {
 		return true, errors.New("the Rollout was deleted")
@@ -114,11 +140,24 @@ func (w *waiting) look(g goal, event watch.Event) (bool, error) {
 	return false, nil
 }
 
+// Goals of a wait, as they are given with --for.
+const (
+	forVersion   = "version"
+	forApplied   = "applied"
+	forPromoted  = "promoted"
+	forCandidate = "candidate"
+	forIdle      = "idle"
+	forNewest    = ""
+)
+
 // goal is what is waited for.
 type goal struct {
 	kind, tag string
-	// wasCandidate is true once the tag was seen as a candidate.
-	wasCandidate *bool
+	// since is the number of the newest promotion when the wait began; nil before the first
+	// look.
+	since *int64
+	// candidate is the tag that was seen as a candidate.
+	candidate string
 }
 
 // progress is how a goal stands.
@@ -130,40 +169,111 @@ const (
 	missed
 )
 
-func parseGoal(text string) (goal, error) {
+func parseGoal(text string) (*goal, error) {
 	kind, tag, _ := strings.Cut(text, "=")
 	switch kind {
-	case "version", "applied", "promoted", "candidate":
+	case forVersion, forApplied, forPromoted, forCandidate:
 		if tag != "" {
-			return goal{kind, tag, new(bool)}, nil
+			return &goal{kind: kind, tag: tag}, nil
 		}
-	case "idle":
-		if tag == "" {
-			return goal{kind: kind}, nil
+	case forIdle, forNewest:
+		if text == kind {
+			return &goal{kind: kind}, nil
 		}
 	}
-	return goal{}, fmt.Errorf("--for=%q: choose version=TAG, applied=TAG, promoted=TAG, candidate=TAG or idle", text)
+	return nil, fmt.Errorf("--for=%q: choose version=TAG, applied=TAG, promoted=TAG, candidate=TAG or idle, or leave it out", text)
 }
 
-// look compares the status of a Rollout with the goal.
-func (g goal) look(r *v1alpha1.Rollout) (progress, string) {
-	if g.kind == "idle" {
-		return idle(r)
+// look compares the status of a Rollout with the goal. An answer that is given before the
+// controller has seen what users want is none.
+func (g *goal) look(r *v1alpha1.Rollout) (progress, string) {
+	if g.since == nil {
+		g.since = ptr.To(numberOf(r.Current()))
+	}
+	if g.kind == forNewest {
+		g.tag = newestOf(r)
+	}
+	state, text := g.judge(r)
+	if state != pending {
+		if why := g.unanswered(r); why != "" {
+			state, text = pending, why
+		}
+	}
+	if state == pending && r.Spec.Suspend {
+		text += "; the Rollout is suspended"
+	}
+	return state, text
+}
+
+func numberOf(entry *v1alpha1.DeploymentHistoryEntry) int64 {
+	if entry == nil {
+		return 0
+	}
+	return ptr.Deref(entry.ID, 0)
+}
+
+// newestOf returns the release that is to run in the end, as far as the controller knows;
+// empty if it knows none.
+func newestOf(r *v1alpha1.Rollout) string {
+	tag := cmp.Or(r.Pinned(), r.Annotations[v1alpha1.ForceDeployAnnotation])
+	if tag == "" && len(r.Status.ReleaseCandidates) > 0 {
+		tag = r.Status.ReleaseCandidates[0].Tag
+	}
+	if current := r.Current(); tag == "" && current != nil {
+		tag = current.Version.Tag
+	}
+	return tag
+}
+
+// unanswered says what the controller has not seen yet; empty if it has seen everything. It
+// looks at no spec of a Rollout that is suspended.
+func (g *goal) unanswered(r *v1alpha1.Rollout) string {
+	current := r.Current()
+	runs := current != nil && current.Version.Tag == g.tag
+	switch {
+	case r.Status.ObservedGeneration < r.Generation && !r.Spec.Suspend:
+		return "the controller has not seen the newest spec of the Rollout yet"
+	case r.Pinned() == g.tag && g.tag != "" && !runs:
+		return g.tag + " is pinned, and not promoted yet"
+	}
+	return g.requested(r, runs)
+}
+
+// requested says which request for what is waited for the controller has not removed yet.
+func (g *goal) requested(r *v1alpha1.Rollout, runs bool) string {
+	for _, request := range []struct {
+		key     string
+		isMeant bool
+	}{
+		{v1alpha1.RetryAnnotation, runs || g.kind == forIdle},
+		{v1alpha1.ForceDeployAnnotation, g.kind == forIdle || r.Annotations[v1alpha1.ForceDeployAnnotation] == g.tag},
+		{v1alpha1.BypassGatesAnnotation, r.Annotations[v1alpha1.BypassGatesAnnotation] == g.tag},
+		{v1alpha1.PromoteAnnotation, r.Annotations[v1alpha1.PromoteAnnotation] == g.tag},
+	} {
+		if value, isSet := r.Annotations[request.key]; isSet && request.isMeant {
+			return fmt.Sprintf("the controller has not answered %s=%s yet", request.key, value)
+		}
+	}
+	return ""
+}
+
+func (g *goal) judge(r *v1alpha1.Rollout) (progress, string) {
+	current := r.Current()
+	switch {
+	case g.kind == forIdle && (current == nil || !current.State().Running()):
+		return reached, "nothing deploys or bakes"
+	case g.kind == forIdle:
+		return pending, said(current)
+	case g.tag == "":
+		return pending, "no release is known yet"
 	}
 	for i := range r.Status.History {
-		if entry := &r.Status.History[i]; entry.Version.Tag == g.tag {
+		entry := &r.Status.History[i]
+		if entry.Version.Tag == g.tag && (i == 0 || g.counts(entry)) {
 			return g.entry(entry, i == 0)
 		}
 	}
 	return g.unpromoted(r)
-}
-
-func idle(r *v1alpha1.Rollout) (progress, string) {
-	current := r.Current()
-	if current == nil || !current.State().Running() {
-		return reached, "nothing deploys or bakes"
-	}
-	return pending, said(current)
 }
 
 func said(entry *v1alpha1.DeploymentHistoryEntry) string {
@@ -174,11 +284,17 @@ func said(entry *v1alpha1.DeploymentHistoryEntry) string {
 	return text
 }
 
+// counts reports whether a promotion that is over counts: those from before the wait do not,
+// unless it is enough that there was one.
+func (g *goal) counts(entry *v1alpha1.DeploymentHistoryEntry) bool {
+	return g.kind == forPromoted || g.kind == forCandidate || entry.ID != nil && *entry.ID >= *g.since
+}
+
 // entry judges a promotion of the release.
-func (g goal) entry(entry *v1alpha1.DeploymentHistoryEntry, isCurrent bool) (progress, string) {
-	applied := entry.BakeStartTime != nil || entry.State() == v1alpha1.BakeSucceeded
+func (g *goal) entry(entry *v1alpha1.DeploymentHistoryEntry, isCurrent bool) (progress, string) {
+	isApplied := entry.BakeStartTime != nil || entry.State() == v1alpha1.BakeSucceeded
 	switch {
-	case g.kind == "promoted", g.kind == "candidate", g.kind == "applied" && applied, entry.State() == v1alpha1.BakeSucceeded:
+	case g.kind == forPromoted, g.kind == forCandidate, g.kind == forApplied && isApplied, entry.State() == v1alpha1.BakeSucceeded:
 		return reached, said(entry)
 	case entry.State() == v1alpha1.BakeFailed, entry.State() == v1alpha1.BakeCancelled:
 		return missed, said(entry)
@@ -188,23 +304,39 @@ func (g goal) entry(entry *v1alpha1.DeploymentHistoryEntry, isCurrent bool) (pro
 	return pending, said(entry)
 }
 
-// unpromoted judges a release that was not promoted.
-func (g goal) unpromoted(r *v1alpha1.Rollout) (progress, string) {
-	for _, candidate := range r.Status.ReleaseCandidates {
-		if candidate.Tag != g.tag {
+// unpromoted judges a release that was not promoted since the wait began.
+func (g *goal) unpromoted(r *v1alpha1.Rollout) (progress, string) {
+	for _, c := range r.Status.ReleaseCandidates {
+		if c.Tag != g.tag {
 			continue
 		}
-		*g.wasCandidate = true
-		state := pending
-		if g.kind == "candidate" {
-			state = reached
+		g.candidate = g.tag
+		if g.kind == forCandidate {
+			return reached, g.tag + " is a candidate" + heldBy(c)
 		}
-		return state, g.tag + " is a candidate" + heldBy(candidate)
+		return pending, g.tag + " is a candidate" + heldBy(c)
 	}
-	if *g.wasCandidate {
+	switch {
+	case g.candidate == g.tag:
 		return missed, g.tag + " is no candidate any more: it was superseded or withdrawn"
+	case isPassed(r, g.tag):
+		return missed, fmt.Sprintf("%s runs%s, and %s is not newer: it goes out only if it is pinned", r.Current().Version.Tag, idOf(r.Current()), g.tag)
 	}
 	return pending, g.tag + " is not known yet: Flux has not reported it, or it is not newer than what runs"
+}
+
+// isPassed reports whether the release was deployed before what runs now, or is older in the
+// order of the policy, in which the known releases are listed.
+func isPassed(r *v1alpha1.Rollout, tag string) bool {
+	current := r.Current()
+	if current == nil {
+		return false
+	}
+	at := func(tag string) int {
+		return slices.IndexFunc(r.Status.AvailableReleases, func(v v1alpha1.VersionInfo) bool { return v.Tag == tag })
+	}
+	wasDeployed := slices.ContainsFunc(r.Status.History, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag })
+	return wasDeployed || at(tag) >= 0 && at(tag) < at(current.Version.Tag)
 }
 
 func heldBy(c v1alpha1.ReleaseCandidate) string {

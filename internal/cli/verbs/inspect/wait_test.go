@@ -18,27 +18,74 @@ func TestGoals(t *testing.T) {
 		Text     string
 	}
 	candidate := func(tag string, holds ...v1alpha1.CandidateHold) *v1alpha1.Rollout {
-		r := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0").ID(1).Succeeded()).Obj()
+		r := fixture.MakeRollout("shop").Observed(1).Ledger("0.9.0", "1.0.0").History(fixture.MakeEntry("1.0.0").ID(1).Succeeded()).Obj()
 		r.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: tag}, Holds: holds}}
 		return r
 	}
 	history := func(entries ...*fixture.EntryBuilder) *v1alpha1.Rollout {
-		return fixture.MakeRollout("shop").History(entries...).Obj()
+		return fixture.MakeRollout("shop").Observed(1).History(entries...).Obj()
 	}
 	entry := func() *fixture.EntryBuilder { return fixture.MakeEntry("1.1.0").ID(2) }
+	const runs = "1.2.0 runs (#3), and 1.1.0 is not newer: it goes out only if it is pinned"
+	later := func() *fixture.EntryBuilder { return fixture.MakeEntry("1.2.0").ID(3).Failed() }
+	rollout := func() *fixture.RolloutBuilder {
+		return fixture.MakeRollout("shop").Observed(1).Ledger("1.1.0", "1.2.0").History(later(), entry().Succeeded())
+	}
+	changed := func(of *v1alpha1.Rollout, change func(*v1alpha1.Rollout)) *v1alpha1.Rollout {
+		change(of)
+		return of
+	}
+	suspend := func(r *v1alpha1.Rollout) { r.Spec.Suspend, r.Generation = true, 2 }
+	behind := func(r *v1alpha1.Rollout) { r.Generation = 2 }
 	for name, tt := range map[string]struct {
 		goal string
 		is   *v1alpha1.Rollout
 		want answer
 	}{
-		"it is out":                          {"version=1.1.0", history(entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
-		"it was out, and a newer one is now": {"version=1.1.0", history(fixture.MakeEntry("1.2.0").Deploying(), entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
-		"it deploys":                         {"version=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
-		"it failed":                          {"version=1.1.0", history(entry().Failed()), answer{missed, "1.1.0 is Failed (#2)"}},
-		"it was cancelled":                   {"version=1.1.0", history(fixture.MakeEntry("1.2.0").Deploying(), entry().Cancelled()), answer{missed, "1.1.0 is Cancelled (#2)"}},
-		"it bakes, and is applied":           {"applied=1.1.0", history(entry().Baking(fixture.Noon)), answer{reached, "1.1.0 is InProgress (#2)"}},
-		"it deploys, and is not applied":     {"applied=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
-		"it was promoted, and failed":        {"promoted=1.1.0", history(entry().Failed()), answer{reached, "1.1.0 is Failed (#2)"}},
+		"it was out before":      {"version=1.1.0", rollout().Obj(), answer{missed, runs}},
+		"it was applied before":  {"applied=1.1.0", rollout().Obj(), answer{missed, runs}},
+		"it was promoted before": {"promoted=1.1.0", rollout().Obj(), answer{reached, "1.1.0 is Succeeded (#2)"}},
+		"it was out, and is pinned": {
+			"version=1.1.0", rollout().Pin("1.1.0").Obj(), answer{pending, "1.1.0 is pinned, and not promoted yet"},
+		},
+		"a pin that nobody has seen": {
+			"version=1.1.0", changed(rollout().Pin("1.1.0").Obj(), behind), answer{pending, "the controller has not seen the newest spec of the Rollout yet"},
+		},
+		"idle, and a pin that nobody has seen": {
+			"idle", changed(rollout().Pin("1.1.0").Obj(), behind), answer{pending, "the controller has not seen the newest spec of the Rollout yet"},
+		},
+		"it was out, and is forced": {
+			"version=1.1.0", rollout().Annotate(v1alpha1.ForceDeployAnnotation, "1.1.0").Obj(),
+			answer{pending, "the controller has not answered rollout.kuberik.com/force-deploy=1.1.0 yet"},
+		},
+		"idle, and another one is forced": {
+			"idle", rollout().Annotate(v1alpha1.ForceDeployAnnotation, "1.1.0").Obj(),
+			answer{pending, "the controller has not answered rollout.kuberik.com/force-deploy=1.1.0 yet"},
+		},
+		"it failed, and is retried": {
+			"version=1.2.0", rollout().Annotate(v1alpha1.RetryAnnotation, "true").Obj(),
+			answer{pending, "the controller has not answered rollout.kuberik.com/retry=true yet"},
+		},
+		"another one is forced": {"version=1.2.0", rollout().Annotate(v1alpha1.ForceDeployAnnotation, "1.1.0").Obj(), answer{missed, "1.2.0 is Failed (#3)"}},
+		"it comes late":         {"version=0.9.0", candidate("1.1.0"), answer{missed, "1.0.0 runs (#1), and 0.9.0 is not newer: it goes out only if it is pinned"}},
+		"it is out, and then suspended": {
+			"version=1.1.0", changed(history(entry().Succeeded()), suspend), answer{reached, "1.1.0 is Succeeded (#2)"},
+		},
+		"it deploys, and is suspended": {
+			"version=1.1.0", changed(history(entry().Deploying()), suspend), answer{pending, "1.1.0 is Deploying (#2); the Rollout is suspended"},
+		},
+		"the newest is out":              {"", history(entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
+		"the newest failed":              {"", rollout().Obj(), answer{missed, "1.2.0 is Failed (#3)"}},
+		"the newest is a candidate":      {"", candidate("1.1.0"), answer{pending, "1.1.0 is a candidate"}},
+		"the newest is what is pinned":   {"", rollout().Pin("1.1.0").Obj(), answer{pending, "1.1.0 is pinned, and not promoted yet"}},
+		"nothing is known":               {"", history(), answer{pending, "no release is known yet"}},
+		"it is out":                      {"version=1.1.0", history(entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
+		"it deploys":                     {"version=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
+		"it failed":                      {"version=1.1.0", history(entry().Failed()), answer{missed, "1.1.0 is Failed (#2)"}},
+		"it was cancelled":               {"version=1.1.0", history(entry().Cancelled()), answer{missed, "1.1.0 is Cancelled (#2)"}},
+		"it bakes, and is applied":       {"applied=1.1.0", history(entry().Baking(fixture.Noon)), answer{reached, "1.1.0 is InProgress (#2)"}},
+		"it deploys, and is not applied": {"applied=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
+		"it was promoted, and failed":    {"promoted=1.1.0", history(entry().Failed()), answer{reached, "1.1.0 is Failed (#2)"}},
 		"it is held": {
 			"version=1.1.0", candidate("1.1.0", v1alpha1.CandidateHold{Message: "not passing: RolloutGate qa"}),
 			answer{pending, "1.1.0 is a candidate, held: not passing: RolloutGate qa"},
@@ -68,7 +115,7 @@ func TestCandidateThatDisappearsIsSuperseded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := fixture.MakeRollout("shop").Obj()
+	r := fixture.MakeRollout("shop").Observed(1).Obj()
 	r.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: "1.1.0"}}}
 	if state, text := goal.look(r); state != pending {
 		t.Fatalf("a candidate is %v: %s", state, text)
@@ -79,8 +126,25 @@ func TestCandidateThatDisappearsIsSuperseded(t *testing.T) {
 	}
 }
 
+// A promotion since the wait began counts although it is over.
+func TestReleaseThatWasSupersededMeanwhileWasOut(t *testing.T) {
+	deploying := fixture.MakeEntry("1.1.0").ID(2).Deploying()
+	done, next := fixture.MakeEntry("1.1.0").ID(2).Succeeded(), fixture.MakeEntry("1.2.0").ID(3).Deploying()
+	rollout := fixture.MakeRollout("shop").Observed(1)
+	g, err := parseGoal("version=1.1.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if state, text := g.look(rollout.History(deploying).Obj()); state != pending {
+		t.Fatalf("at first it is %v: %s", state, text)
+	}
+	if state, text := g.look(rollout.History(next, done).Obj()); state != reached || text != "1.1.0 is Succeeded (#2)" {
+		t.Errorf("got %v: %s", state, text)
+	}
+}
+
 func TestWrongGoals(t *testing.T) {
-	for _, text := range []string{"", "version", "version=", "idle=1", "ready=1.0.0"} {
+	for _, text := range []string{"=", "version", "version=", "idle=1", "ready=1.0.0"} {
 		if _, err := parseGoal(text); err == nil {
 			t.Errorf("%q is accepted", text)
 		}
