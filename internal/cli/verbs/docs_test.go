@@ -72,7 +72,7 @@ func alone(line string) string {
 	for _, end := range []string{" #", "   (", " > ", " | "} {
 		line, _, _ = strings.Cut(line, end)
 	}
-	return strings.TrimSpace(line)
+	return strings.TrimSpace(strings.ReplaceAll(line, "-m ''", "-m why")) // a suggestion leaves the reason to the user
 }
 
 // parse parses a command as the program does, and does not run it.

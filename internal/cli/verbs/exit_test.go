@@ -96,7 +96,7 @@ var endings = map[string]map[string]int{
 	"pin":             {"nobody 1.3.1": program.Failed, "shop 1.3.1": program.Failed, "shop 1.3.1 -y": 0},
 	"pipeline":        {"nobody": program.Failed, "": 0},
 	"promote":         {"nobody": program.Failed, "shop": program.No, "shop --version 1.0.0": program.No, "shop --past-gates": program.Failed, "shop --past-gates -y": 0},
-	"quarantine":      {"nobody -m why": program.Failed, "shop -m why": 0},
+	"quarantine":      {"nobody -m why": program.Failed, "shop -m why -y": 0},
 	"reconcile":       {"nobody": program.Failed, "web": program.No},
 	"resume":          {"nobody": program.Failed, "web": 0, "shop": 0},
 	"retry":           {"nobody": program.Failed, "shop": program.No},

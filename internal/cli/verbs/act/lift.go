@@ -150,7 +150,7 @@ func (c *changing) noSuchQuarantine(ctx context.Context, facts *snapshot.Snapsho
 	cluster := &v1alpha1.ClusterReleaseQuarantine{}
 	if facts.Get(ctx, client.ObjectKey{Name: key.Name}, cluster) == nil {
 		return fmt.Errorf(`%s is a ClusterReleaseQuarantine, and holds %s in other namespaces, too; to end it in all of them:
- %s`, key.Name, inspect.ReleaseOf(&cluster.Spec.ReleaseQuarantineSpec),
+%s`, key.Name, inspect.ReleaseOf(&cluster.Spec.ReleaseQuarantineSpec),
 			c.CommandLineOf("kubectl", "", "patch", "clusterreleasequarantine", key.Name, "--type", "merge", "-p", `{"spec":{"lifted":true}}`))
 	}
 	known := "there are none"

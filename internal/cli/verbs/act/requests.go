@@ -54,7 +54,7 @@ func withdrawn(v program.View, name string) (request.Request, error) {
 	}
 	changed := v.Rollout.DeepCopy()
 	if r.ChangeRollout(changed); equality.Semantic.DeepEqual(v.Rollout, changed) {
-		return r, program.Refuse("there is no such request to withdraw")
+		return r, isSo("there is no such request to withdraw")
 	}
 	return r, nil
 }

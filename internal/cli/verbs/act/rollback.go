@@ -29,6 +29,7 @@ number of a promotion.`,
   %[1]s rollback shop 38 -m "the last one before the migration"`, p.Called),
 	}
 	c := newChanging(p, cmd)
+	c.waits(cmd)
 	c.takesVersion(cmd, "a version of the history, or the number of a promotion (38 or #38)", "to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.why == "" {

@@ -114,7 +114,7 @@ func (u *unfreezing) named(ctx context.Context, facts client.Reader, all []clien
 	case facts.Get(ctx, key, &v1alpha1.Rollout{}) == nil:
 		return nil, isSo("no freeze holds Rollout " + key.String() + " by its name")
 	}
-	return nil, fmt.Errorf("there is no freeze and no Rollout %s in namespace %s; see: %s", key.Name, key.Namespace, u.CommandLine("", "freezes", "-A"))
+	return nil, fmt.Errorf("there is no freeze and no Rollout %s in namespace %s; see: %s", key.Name, key.Namespace, u.CommandLine("", "freeze", "-A"))
 }
 
 // isFreezeOf reports whether a freeze has a name, or holds the Rollout of this name.
