@@ -29,18 +29,18 @@ func importance(rollout *v1alpha1.Rollout, policy releases.Policy, gates Gates, 
 func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 	ledger, _ := in.grow()
 	kept := importance(in.Rollout, in.Policy, in.Gates, "").Fit(ledger)
-	lacking, lacksDigest := releases.Lacking{}, func(v v1alpha1.VersionInfo) bool { return in.Targets.Pinned != content.NonePinned && v.Digest == nil }
+	lacking := releases.Lacking{}
 	for _, release := range marksToAsk(in) {
 		lacking.Note(release)
 	}
 	for i, v := range slices.Backward(kept.Ledger) {
 		describes := i == len(kept.Ledger)-1 // the Rollout itself
-		if (!releases.HasMetadata(v) || lacksDigest(v)) && !kept.Omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
+		if lacks(in.Targets, v) && !kept.Omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
 			lacking.Note(v)
 		}
 	}
 	for _, release := range in.Content().KnownEntries() {
-		if !releases.HasMetadata(release) || lacksDigest(release) {
+		if lacks(in.Targets, release) {
 			lacking.Note(release)
 		}
 	}
@@ -48,6 +48,12 @@ func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 		lacking.Note(in.Rollout.Current().Version)
 	}
 	return lacking.Releases
+}
+
+// lacks reports whether metadata of a release is missing: all of it, or the digest if a target
+// gets that.
+func lacks(targets content.Targets, v v1alpha1.VersionInfo) bool {
+	return !releases.HasMetadata(v) || targets.Pinned != content.NonePinned && v.Digest == nil
 }
 
 // ResolveMetadata adds what is known from the registry to a status: to the history, and, from the

@@ -72,7 +72,7 @@ func (r Running) compared(t Target, release string, lacksProof func(Target) *ver
 		t.State, t.Reason, t.Mismatch, t.Changes = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true, unproven.Next()
 		t.Message = fmt.Sprintf("has pulled %s as %s, but the release is %s, and this content is not proven: %s; "+
 			"push each release under a tag of its own, or pin another release with spec.wantedVersion", tag, t.Digest, release, unproven.Message)
-	case release != "" && releases.Name(r.Rollout.Pinned()).Digest == release:
+	case r.isPinned(release):
 		t.State, t.Reason, t.Mismatch = v1alpha1.TargetConflict, v1alpha1.TargetDigestMismatch, true
 		t.Message = fmt.Sprintf("has pulled %s as %s, but spec.wantedVersion pins %s: let the Rollout write the digest, too, by the annotation %s, or pin another release",
 			tag, t.Digest, release, v1alpha1.DigestRefAnnotation)
@@ -88,6 +88,11 @@ func (r Running) compared(t Target, release string, lacksProof func(Target) *ver
 			tag, t.Digest, release, r.Policy.Name, tag)
 	}
 	return t
+}
+
+// isPinned reports whether a user has pinned the release by its digest.
+func (r Running) isPinned(release string) bool {
+	return release != "" && releases.Name(r.Rollout.Pinned()).Digest == release
 }
 
 // isRelease reports whether a target has the release's content. If the release has no
