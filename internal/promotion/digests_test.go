@@ -223,3 +223,18 @@ func TestPinnedContentIsNotReplacedByWhatFluxPulls(t *testing.T) {
 		"digest.rollout.kuberik.com/ref, or pin another release", in.Targets.All[0].Message)
 	diff(t, promotion.Nothing, promotion.Decide(in).Action)
 }
+
+func TestStandingOfOneContent(t *testing.T) {
+	s := given(pushedAgain()).ranked(byAppearance).pinned(content.AllPinned)
+	d := promotion.Decide(s.in())
+	for name, want := range map[string]promotion.Position{
+		"latest":             promotion.Deployed,
+		"latest@" + digestA:  promotion.Deployed,
+		"latest@" + digestB:  promotion.Candidate,
+		"latest@" + digestC:  promotion.NotSeen,
+		"latest@sha256:1234": promotion.NoTag,
+		"other@" + digestA:   promotion.NotSeen,
+	} {
+		diff(t, want, promotion.StandingOf(s.in(), d, name).Position)
+	}
+}

@@ -44,32 +44,36 @@ type Standing struct {
 	Entry *v1alpha1.DeploymentHistoryEntry
 }
 
-// StandingOf returns what can be said of any tag, given the decision on the input.
-func StandingOf(in Input, d Decision, tag string) Standing {
-	s, history := Standing{Verdict: verdictOf(d.Candidates, tag)}, in.Rollout.Status.History
-	if i := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool { return e.Version.Tag == tag }); i >= 0 {
+// StandingOf returns what can be said of any tag, or of a tag with its digest, given the
+// decision on the input.
+func StandingOf(in Input, d Decision, name string) Standing {
+	s, named, history := Standing{}, releases.Name(name), in.Rollout.Status.History
+	if i := slices.IndexFunc(d.Candidates, func(v Verdict) bool { return named.Is(v.Release) }); i >= 0 {
+		s.Verdict = &d.Candidates[i]
+	}
+	if i := slices.IndexFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool { return named.Is(e.Version) }); i >= 0 {
 		s.Entry = &history[i]
 	}
-	s.Position, s.Message = stands(in, d, s, tag)
+	s.Position, s.Message = stands(in, d, s, name)
 	return s
 }
 
 func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
-	policy := "ImagePolicy " + in.Policy.Name
+	policy, named := "ImagePolicy "+in.Policy.Name, releases.Name(tag)
 	switch current := in.Rollout.Current(); {
-	case !releases.IsTag(tag):
+	case !releases.IsName(tag):
 		return NoTag, verdict.Quote(tag) + " cannot be a tag in an OCI registry"
-	case in.Policy.IsCurrent(in.Rollout.Status.History, tag):
+	case in.Policy.IsDeployed(in.Rollout.Status.History, named):
 		return Deployed, fmt.Sprintf("%s is deployed: %s", tag, current.State())
 	case s.Verdict != nil:
 		return Candidate, ""
-	case in.Policy.Order.IsKnown() && !in.Policy.Order.Admits(tag):
+	case in.Policy.Order.IsKnown() && !in.Policy.Order.Admits(named.Tag):
 		return NotAdmitted, fmt.Sprintf("%s does not admit %s: its range or filter leaves the tag out", policy, tag)
-	case !releases.Contains(d.Ledger, tag):
+	case !releases.Contains(d.Ledger, named.Tag) || !named.Is(releases.Known(d.Ledger, named.Tag)):
 		return NotSeen, fmt.Sprintf("%s has not reported %s: it is not in the registry, or Flux has not seen it yet", policy, tag)
-	case in.Policy.Withdrawn()(tag):
+	case in.Policy.Withdrawn()(named.Tag):
 		return Withdrawn, fmt.Sprintf("%s was deleted from the registry", tag)
-	case current != nil && in.Policy.Order.Relation(releases.Known(d.Ledger, tag), current.Version) == releases.SameRelease:
+	case current != nil && in.Policy.Order.Relation(releases.Known(d.Ledger, named.Tag), current.Version) == releases.SameRelease:
 		return SameRelease, fmt.Sprintf("%s is another name of %s, which is deployed: both tags have the same content", tag, current.Version.Tag)
 	case current != nil:
 		return Older, fmt.Sprintf("%s is not newer than %s, which is deployed", tag, current.Version.Tag)

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -235,7 +236,7 @@ func allOf(holds []verdict.Hold) string {
 func (b basis) summary(current *v1alpha1.DeploymentHistoryEntry) string {
 	parts := append([]string{b.headline(current)}, b.troubles(current)...)
 	if considered := promotion.Considered(b.verdicts); len(considered) > 0 && !considered[0].Eligible() {
-		parts = append(parts, waiting(considered[0]))
+		parts = append(parts, waiting(considered[0], b.Rollout.Current()))
 	}
 	if b.Policy.Problem != nil {
 		parts = append(parts, b.Policy.Problem.Message)
@@ -276,12 +277,13 @@ func Failure(in promotion.Input, cause string) string {
 
 // waiting returns what a candidate waits for. The headline explains how to go on after a
 // failure.
-func waiting(candidate promotion.Verdict) string {
+func waiting(candidate promotion.Verdict, current *v1alpha1.DeploymentHistoryEntry) string {
+	name := releases.NameOf(candidate.Release, current)
 	others := slices.DeleteFunc(slices.Clone(candidate.Holds), func(h verdict.Hold) bool {
 		return h.Reason == v1alpha1.PreviousBakeFailedReason
 	})
 	if len(others) == 0 {
-		return candidate.Release.Tag + " waits for that"
+		return name + " waits for that"
 	}
-	return verdict.Waiting(candidate.Release.Tag, allOf(others))
+	return verdict.Waiting(name, allOf(others))
 }

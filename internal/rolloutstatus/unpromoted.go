@@ -35,7 +35,7 @@ func (b basis) waitForFirstRelease() {
 	reason, next := v1alpha1.NoReleasesReason, b.noReleases()
 	if considered := promotion.Considered(b.verdicts); len(considered) > 0 {
 		holds := promotion.FirstHolds(b.Input, considered[0].Release)
-		next = waiting(promotion.Verdict{Release: considered[0].Release, Holds: holds})
+		next = waiting(promotion.Verdict{Release: considered[0].Release, Holds: holds}, nil)
 		if len(holds) > 0 {
 			reason = holds[0].Reason
 		}

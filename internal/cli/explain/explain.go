@@ -51,8 +51,8 @@ func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.
 // requests returns what a user could ask for, from what changes least to what changes
 // most. Which of it helps is for the engine to say.
 func requests(in promotion.Input, held promotion.Verdict) []request.Request {
-	tag := held.Release.Tag
-	all := ofGates(in.Gates, tag)
+	tag, name := held.Release.Tag, in.Policy.FullName(held.Release)
+	all := ofGates(in.Gates, name)
 	for _, left := range []string{"force", "bypass"} {
 		if r, ok := request.Withdraw(left); ok {
 			all = append(all, r)
@@ -66,14 +66,14 @@ func requests(in promotion.Input, held promotion.Verdict) []request.Request {
 		all, past = append(all, request.PromoteProven(tag)), request.PromotePastUpstreams(tag, "...")
 	}
 	if held.HeldBy(v1alpha1.QuarantinedReason) || held.HeldBy(v1alpha1.QuarantineListFailedReason) {
-		return slices.Concat(all, lifts(in, held.Release), []request.Request{request.Unpin(), past, request.Pin(tag)})
+		return slices.Concat(all, lifts(in, held.Release), []request.Request{request.Unpin(), past, request.Pin(name)})
 	}
-	return append(all, request.Unpin(), request.Unblock(), past, request.Promote(tag), request.Pin(tag))
+	return append(all, request.Unpin(), request.Unblock(), past, request.Promote(tag), request.Pin(name))
 }
 
-// ofGates returns the requests that let a tag pass the gates, and those that end a freeze: it
-// holds everything, so a tag is not approved there.
-func ofGates(gates promotion.Gates, tag string) []request.Request {
+// ofGates returns the requests that let a release pass the gates, and those that end a freeze:
+// it holds everything, so no release is approved there.
+func ofGates(gates promotion.Gates, name string) []request.Request {
 	var all []request.Request
 	for i := range gates.Gates {
 		gate := &gates.Gates[i]
@@ -81,7 +81,7 @@ func ofGates(gates promotion.Gates, tag string) []request.Request {
 			all = append(all, request.Unfreeze(gate.Name))
 			continue
 		}
-		all = append(all, request.Approve(gate.Name, tag))
+		all = append(all, request.Approve(gate.Name, name))
 	}
 	for _, window := range gates.Schedules {
 		if name, own := strings.CutPrefix(window.Schedule, "RolloutSchedule "); own && window.ManagedBy == request.FreezeManager {

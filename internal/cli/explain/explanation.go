@@ -152,6 +152,9 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, possible fu
 // CandidateOf returns a candidate as it is shown, without remedies.
 func CandidateOf(in promotion.Input, verdict promotion.Verdict) Candidate {
 	candidate := Candidate{Version: verdict.Release.Tag, Holds: holds(in, verdict)}
+	if in.Policy.IsCurrent(in.Rollout.Status.History, verdict.Release.Tag) { // other content of the tag
+		candidate.Version = in.Policy.FullName(verdict.Release)
+	}
 	if verdict.Release.Digest != nil {
 		candidate.Digest = *verdict.Release.Digest
 	}

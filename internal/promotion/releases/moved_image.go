@@ -52,6 +52,15 @@ func (p Policy) isPushedAgain(history []v1alpha1.DeploymentHistoryEntry, release
 	return p.ByDigest && p.IsCurrent(history, release.Tag) && Differs(history[0].Version.Digest, release.Digest)
 }
 
+// FullName returns the name by which a user approves or pins exactly this release: with its
+// digest if every target gets that.
+func (p Policy) FullName(release v1alpha1.VersionInfo) string {
+	if p.ByDigest && release.Digest != nil {
+		return release.Tag + "@" + *release.Digest
+	}
+	return release.Tag
+}
+
 // Chosen returns the name of the release that a user requests, pinned or forced. If it is
 // empty, the controller chooses.
 func (p Policy) Chosen(rollout *v1alpha1.Rollout) string {

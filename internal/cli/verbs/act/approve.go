@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 type approving struct {
@@ -49,7 +50,7 @@ func (a *approving) request(v program.View) (request.Request, error) {
 		if a.revoke || len(v.Decision.Candidates) == 0 {
 			return request.Request{}, program.Refuse("there is no candidate: say which version")
 		}
-		tag = v.Decision.Candidates[0].Release.Tag
+		tag = v.Policy.FullName(v.Decision.Candidates[0].Release)
 	}
 	gate, err := a.chosen(v, tag)
 	if err != nil {
@@ -125,7 +126,7 @@ func (a *approving) saysWhatIsRemoved(gate *v1alpha1.RolloutGate, tag string) {
 
 // letsOnly refuses an approval after which another release goes out.
 func letsOnly(v program.View, r request.Request, tag string) error {
-	if after := promotion.Decide(r.Apply(v.Input)); after.Action.Promotes() && after.Release.Tag != tag {
+	if after := promotion.Decide(r.Apply(v.Input)); after.Action.Promotes() && !releases.Name(tag).Is(after.Release) {
 		return program.Refuse("not %s goes out then, but %s: %s", tag, after.Release.Tag, after.Message)
 	}
 	return nil
