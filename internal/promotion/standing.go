@@ -69,7 +69,7 @@ func stands(in Input, d Decision, s Standing, tag string) (Position, string) {
 		return Candidate, ""
 	case in.Policy.Order.IsKnown() && !in.Policy.Order.Admits(named.Tag):
 		return NotAdmitted, fmt.Sprintf("%s does not admit %s: its range or filter leaves the tag out", policy, tag)
-	case !releases.Contains(d.Ledger, named.Tag) || !named.Is(releases.Known(d.Ledger, named.Tag)):
+	case !named.IsKnown(d.Ledger):
 		return NotSeen, fmt.Sprintf("%s has not reported %s: it is not in the registry, or Flux has not seen it yet", policy, tag)
 	case in.Policy.Withdrawn()(named.Tag):
 		return Withdrawn, fmt.Sprintf("%s was deleted from the registry", tag)

@@ -34,6 +34,11 @@ func (n Named) Is(release v1alpha1.VersionInfo) bool {
 	return n.Tag == release.Tag && (n.Digest == "" || n.Digest == OrEmpty(release.Digest))
 }
 
+// IsKnown reports whether a known release has this name.
+func (n Named) IsKnown(ledger []v1alpha1.VersionInfo) bool {
+	return Contains(ledger, n.Tag) && n.Is(Known(ledger, n.Tag))
+}
+
 // In returns the known release with this name. If there is none, it returns only what the
 // name says.
 func (n Named) In(ledger []v1alpha1.VersionInfo) v1alpha1.VersionInfo {

@@ -390,9 +390,9 @@ func onlyTrying(c client.WithWatch) client.WithWatch {
 	})
 }
 
-const question = "go on? [y/N]"
-
 var (
+	// question may name the cluster.
+	question = regexp.MustCompile(`go on( in \S+ \S+)?\? \[y/N\]`)
 	// wrongHold is what a user may not read, told as a hold of a release.
 	wrongHold = regexp.MustCompile(`QuarantineListFailed|GateListFailed|HealthCheckListFailed|says something else`)
 	suggested = regexp.MustCompile(`► kubectl rollouts (\S+)`)
@@ -409,7 +409,7 @@ func (u user) check(t *testing.T, r row) string {
 		t.Errorf("%s: %s: %s\n%s", u.name, r.call, fmt.Sprintf(format, args...), got.text)
 	}
 	noRollouts := strings.Contains(got.text, `resource "rollouts"`) && got.code != 0
-	asked := strings.Contains(got.text, question)
+	asked := question.MatchString(got.text)
 	switch {
 	case wrongHold.MatchString(got.text):
 		fails("what the user may not read is told as a hold")
