@@ -24,7 +24,8 @@ const (
 )
 
 // reasons is the one table of what holds a release for which reason. Of those of an upstream,
-// the most important come first. A reason that is not here stands for itself.
+// the most important come first. A reason that is not here stands for itself: clients that know
+// only gates are not shown such a hold as a closed gate.
 var reasons = []struct {
 	reason string
 	by     by
