@@ -84,7 +84,7 @@ func TestKubectlAndFluxCompleteTheCommandLine(t *testing.T) {
 			for typed, want := range map[string]string{
 				"expl":               "explain\tSay why a release is not out, and what would let it go\n:4\n",
 				"explain sh":         "shop\n:4\n",
-				"explain shop --che": "--check\texit with 2 if the release, or without --version every candidate, is held\n:4\n",
+				"explain shop --che": "--check\texit with 2 if nothing can go out: the release, or without --version every candidate, is held, the Rollout is suspended, or it has failed\n:4\n",
 			} {
 				answer := run(append([]string{"__complete", plugin}, strings.Fields(typed)...)...)
 				if answer.Stdout != want {

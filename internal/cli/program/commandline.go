@@ -35,14 +35,15 @@ func (p *Program) CommandHere(args ...string) string {
 	return p.CommandLine(namespace, args...)
 }
 
-// CommandLineOf returns a command of another program that has the flags of kubectl.
+// CommandLineOf returns a command of another program that has the flags of kubectl. That of
+// flux always names the namespace: flux does not take the one of the context.
 func (p *Program) CommandLineOf(called, namespace string, args ...string) string {
 	words := []string{called}
 	for _, arg := range args {
 		words = append(words, quote(arg))
 	}
 	words = append(words, p.connectionFlags()...)
-	if p.mustName(namespace) {
+	if namespace != "" && called == "flux" || p.mustName(namespace) {
 		words = append(words, "-n", quote(namespace))
 	}
 	return strings.Join(words, " ")
