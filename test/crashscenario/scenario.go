@@ -205,7 +205,7 @@ func (s State) reached(promotion string) bool {
 var (
 	history = []string{
 		"4 1.1.0 Succeeded User ann",
-		"3 0.9.0 Cancelled System rollout-controller",
+		"3 0.9.0 Cancelled User of a field manager",
 		"2 1.1.0 Cancelled System rollout-controller",
 		"1 1.0.0 Succeeded System rollout-controller",
 	}

@@ -64,7 +64,11 @@ func describeQuarantine(q *v1alpha1.ReleaseQuarantine) string {
 }
 
 func describe(e *v1alpha1.DeploymentHistoryEntry) string {
-	text := fmt.Sprintf("%d %s %s %s %s", *e.ID, e.Version.Tag, e.State(), e.TriggeredBy.Kind, e.TriggeredBy.Name)
+	by := e.TriggeredBy.Name
+	if e.TriggeredBy.Kind == v1alpha1.TriggeredByUser && by != user {
+		by = "of a field manager" // the name of a program that tests
+	}
+	text := fmt.Sprintf("%d %s %s %s %s", *e.ID, e.Version.Tag, e.State(), e.TriggeredBy.Kind, by)
 	if e.Cause != "" {
 		text += fmt.Sprintf(", %s", e.Cause)
 	}
