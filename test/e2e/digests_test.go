@@ -127,17 +127,17 @@ func TestDigestsAreSwitchedOnWithoutAnUpgrade(t *testing.T) {
 		t.Errorf("Helm has %d versions, and had %d", got, versions)
 	}
 
-	publishChart(s, s.Chart("1.1.0"))
-	s.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	publishChart(s, s.Chart("6.1.0"))
+	s.AwaitState("6.1.0", v1alpha1.BakeSucceeded)
 	s.Read(source)
-	if source.Spec.Reference.Tag != "1.1.0" || source.Status.Artifact.Revision != source.Spec.Reference.Digest {
+	if source.Spec.Reference.Tag != "6.1.0" || source.Status.Artifact.Revision != source.Spec.Reference.Digest {
 		t.Errorf("pulls %+v as %s", source.Spec.Reference, source.Status.Artifact.Revision)
 	}
 
 	s.Change(source, func() { delete(source.Annotations, v1alpha1.DigestRefAnnotation) })
 	s.AwaitEvents(s.Rollout(), v1alpha1.TargetUnpinnedReason)
-	publishChart(s, s.Chart("1.2.0"))
-	s.AwaitState("1.2.0", v1alpha1.BakeSucceeded)
+	publishChart(s, s.Chart("6.2.0"))
+	s.AwaitState("6.2.0", v1alpha1.BakeSucceeded)
 	s.Read(source)
 	if source.Spec.Reference.Digest != "" {
 		t.Errorf("pulls %+v", source.Spec.Reference)

@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // TreeStyle is how a tree is drawn. The zero value draws in ASCII, without colours, in UTC
@@ -109,6 +110,10 @@ func (d *drawing) sign(s tree.Sign) string { return string(d.Sign(treeSigns[s]))
 // mark is a sign without its colour.
 func (d *drawing) mark(s tree.Sign) string { return d.symbol(treeSigns[s]) }
 
+// longestSaid is how many characters of a text a screen has: enough for a cause, which is at its
+// end, or at its beginning. Flux may repeat whole objects in between. Explain has all of it.
+const longestSaid = 240
+
 // narrowest is how many columns a text must have to be wrapped at all.
 const narrowest = 8
 
@@ -118,6 +123,9 @@ const narrowest = 8
 // below them. Names are cut.
 func (d *drawing) line(left string, sign tree.Sign, right, prefix string) {
 	left, right = Clean(left), Clean(right)
+	if d.Width > 0 {
+		right = truncate.Text(right, longestSaid)
+	}
 	if right != "" || sign != "" {
 		left += strings.Repeat(" ", max(leftColumn-runewidth.StringWidth(left), 2))
 	}

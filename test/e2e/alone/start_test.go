@@ -29,7 +29,7 @@ func TestProgramThatCannotStartEndsAndSaysWhatIsMissing(t *testing.T) {
 	for name, tt := range map[string]struct{ args, says string }{
 		"promotes": {"--controllers=rollout", "the controller rollout cannot start: the API server serves no Rollout.kuberik.com: install the CRDs of config/crd"},
 		"all":      {"--controllers=*", "deploymentcoordination: this account may not list deploymentcoordinations.apps.containerinfra.nl"},
-		"nonsense": {"--controllers=rollouts", "is no controller: there are rollout, rolloutschedule"},
+		"nonsense": {"--controllers=rollouts", "is not a controller: there are rollout, rolloutschedule"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			process, err := plane.StartProcess("start-"+name, program, []string{"--kubeconfig=" + kubeconfig, "--health-probe-bind-address=0", tt.args}, nil)
