@@ -57,14 +57,13 @@ func provenUntil(rollout *v1alpha1.Rollout, policy releases.Policy, bad quaranti
 // elsewhere. The time is when that may have ended for a newer one.
 func provenIn(policy releases.Policy, bad quarantined.Holding, history []v1alpha1.DeploymentHistoryEntry, ledger []v1alpha1.VersionInfo) (int, time.Time) {
 	failed, withdrawn, until := map[string]bool{}, policy.Withdrawn(), time.Time{}
-	name := func(v *v1alpha1.VersionInfo) string { return contentName(policy, v) }
 	for i := range history {
 		version := &history[i].Version
 		switch state := history[i].State(); {
 		case imagename.Differ(history[i].Image, cmp.Or(policy.Ranked(), history[0].Image)): // its tag is another release now
 		case i == 0 || state == v1alpha1.BakeFailed:
-			failed[name(version)] = true
-		case state != v1alpha1.BakeSucceeded || failed[name(version)] || withdrawn(version.Tag):
+			failed[policy.FullName(*version)] = true
+		case state != v1alpha1.BakeSucceeded || failed[policy.FullName(*version)] || withdrawn(version.Tag):
 		case isSameOrChanged(policy, version, &history[0].Version, releases.Known(ledger, version.Tag)):
 		case bad.KnownBad(*version) != nil:
 			if end := bad.KnownBad(*version).Until(); quarantined.EndsLater(until, end) {
@@ -82,13 +81,4 @@ func provenIn(policy releases.Policy, bad quarantined.Holding, history []v1alpha
 // the tag.
 func isSameOrChanged(policy releases.Policy, version, current *v1alpha1.VersionInfo, listed v1alpha1.VersionInfo) bool {
 	return releases.IsSame(version.Digest, current.Digest) || !policy.ByDigest && releases.Differs(version.Digest, listed.Digest)
-}
-
-// contentName returns what a target gets of a release: its tag, which brings back whatever it
-// points to, or the content itself.
-func contentName(policy releases.Policy, version *v1alpha1.VersionInfo) string {
-	if policy.ByDigest {
-		return version.Tag + "@" + releases.OrEmpty(version.Digest)
-	}
-	return version.Tag
 }

@@ -97,15 +97,7 @@ func (s *session) pushedAgain(ctx context.Context) error {
 		return err
 	}
 	held := all(heldContent, runs(s.image("1.0.0")), pullsByDigest)
-	if err := s.await(ctx, held); err != nil {
-		return err
-	}
-	if err := s.stays(ctx, heldFor, held); err != nil {
-		return err
-	}
-	held.what += fmt.Sprintf(", and it stays so for %s", heldFor)
-	s.passed(held)
-	return s.rollouts(ctx, "explain", s.Name, "-n", s.Namespace)
+	return s.staysHeld(ctx, held)
 }
 
 func (s *session) approvedContent(ctx context.Context) error {

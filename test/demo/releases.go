@@ -133,6 +133,11 @@ func (s *session) heldRelease(ctx context.Context) error {
 		return err
 	}
 	held := all(heldBack("1.2.1", v1alpha1.PreviousBakeFailedReason), current(3, "1.2.0", v1alpha1.BakeFailed))
+	return s.staysHeld(ctx, held)
+}
+
+// staysHeld waits until a release is held, looks whether it stays so, and asks why.
+func (s *session) staysHeld(ctx context.Context, held expectation) error {
 	if err := s.await(ctx, held); err != nil {
 		return err
 	}

@@ -3,8 +3,6 @@
 package targets
 
 import (
-	"strings"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
@@ -33,14 +31,14 @@ func ReleaseOf(entry *v1alpha1.DeploymentHistoryEntry) Release {
 // Written returns the part of a release that is written into the target: its tag, and
 // its digest, as tag@digest, if the target gets that as well.
 func (t Target) Written(release Release) string {
-	if len(t.Digests) == 0 || release.Digest == "" {
+	if len(t.Digests) == 0 {
 		return release.Tag
 	}
-	return release.Tag + "@" + release.Digest
+	return releases.Named{Tag: release.Tag, Digest: release.Digest}.String()
 }
 
 // AsWritten returns the release of which a part was Written.
 func AsWritten(text string) Release {
-	tag, digest, _ := strings.Cut(text, "@")
-	return Release{Tag: tag, Digest: digest}
+	named := releases.Name(text)
+	return Release{Tag: named.Tag, Digest: named.Digest}
 }

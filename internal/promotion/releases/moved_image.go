@@ -52,11 +52,11 @@ func (p Policy) isPushedAgain(history []v1alpha1.DeploymentHistoryEntry, release
 	return p.ByDigest && p.IsCurrent(history, release.Tag) && Differs(history[0].Version.Digest, release.Digest)
 }
 
-// FullName returns the name by which a user approves or pins exactly this release: with its
-// digest if every target gets that.
+// FullName returns the name by which a user approves or pins exactly this release, and what
+// targets get of it: with its digest if every target gets that.
 func (p Policy) FullName(release v1alpha1.VersionInfo) string {
-	if p.ByDigest && release.Digest != nil {
-		return release.Tag + "@" + *release.Digest
+	if p.ByDigest {
+		return Named{release.Tag, OrEmpty(release.Digest)}.String()
 	}
 	return release.Tag
 }

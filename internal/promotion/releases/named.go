@@ -23,6 +23,14 @@ func Name(text string) Named {
 	return Named{Tag: tag, Digest: digest}
 }
 
+// String returns the text that names the release.
+func (n Named) String() string {
+	if n.Digest == "" {
+		return n.Tag
+	}
+	return n.Tag + "@" + n.Digest
+}
+
 // IsName reports whether a text can name a release.
 func IsName(text string) bool {
 	tag, digest, byDigest := strings.Cut(text, "@")
@@ -52,7 +60,7 @@ func (n Named) In(ledger []v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 // Contain reports whether one of the texts names a release.
 func Contain(names []string, release v1alpha1.VersionInfo) bool {
 	for _, text := range names {
-		if text == release.Tag || release.Digest != nil && text == release.Tag+"@"+*release.Digest {
+		if text == release.Tag || text == (Named{release.Tag, OrEmpty(release.Digest)}).String() {
 			return true
 		}
 	}

@@ -23,14 +23,12 @@ func unless(check func(program.View) error, r func() request.Request) asked {
 	}
 }
 
-func never(program.View) error { return nil }
-
 // NewRetry returns the verb retry.
 func NewRetry(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{Use: "retry", Short: "Judge the failed current release again"}
 	c := newUnsigned(p, cmd)
 	c.waits(cmd)
-	return ofSeveral(cmd, c, unless(never, request.Retry))
+	return ofSeveral(cmd, c, func(program.View) (request.Request, error) { return request.Retry(), nil })
 }
 
 // NewUnblock returns the verb unblock.
