@@ -3,6 +3,7 @@
 package gather
 
 import (
+	"cmp"
 	"time"
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
@@ -36,9 +37,9 @@ type Fetched struct {
 	Problem *verdict.Problem
 }
 
-// LastReport returns the last fetch of the report of an upstream in another cluster, if there was one. What
+// lastReport returns the last fetch of the report of an upstream in another cluster, if there was one. What
 // was verified is cut to the size that the status of the Environment has for it.
-func (g Gatherer) LastReport(e *environmentsv1.Environment, u environmentsv1.Upstream) (Fetched, bool) {
+func (g Gatherer) lastReport(e *environmentsv1.Environment, u environmentsv1.Upstream) (Fetched, bool) {
 	if g.Reports == nil {
 		return Fetched{}, false
 	}
@@ -53,13 +54,12 @@ func (g Gatherer) LastReport(e *environmentsv1.Environment, u environmentsv1.Ups
 func (g Gatherer) remote(e *environmentsv1.Environment, u environmentsv1.Upstream) upstream.Upstream {
 	read := upstream.Upstream{Upstream: u}
 	known := environment.RecordOf(e, u)
-	last, fetched := g.LastReport(e, u)
-	sequence := known.Sequence
-	read.Releases = known.Releases
-	if last.Sequence > 0 {
-		sequence, read.Releases = last.Sequence, last.Releases
+	last, fetched := g.lastReport(e, u)
+	read.Sequence, read.SignedBy, read.Releases = last.Sequence, last.SignedBy, last.Releases
+	if last.Sequence == 0 {
+		read.Releases = known.Releases
 	}
-	read.Seen = seen(e, u, sequence, read.Releases)
+	read.Seen = seen(e, u, cmp.Or(last.Sequence, known.Sequence), read.Releases)
 	switch {
 	case fetched:
 		read.Problem = last.Problem
@@ -75,7 +75,7 @@ func (g Gatherer) remote(e *environmentsv1.Environment, u environmentsv1.Upstrea
 // fetch found. It returns false if that is older than the Environment allows, or if
 // there was none: then another one is needed first.
 func (g Gatherer) confirmRemote(e *environmentsv1.Environment, u *upstream.Upstream, now time.Time) bool {
-	last, fetched := g.LastReport(e, u.Upstream)
+	last, fetched := g.lastReport(e, u.Upstream)
 	switch {
 	case u.Problem != nil:
 		return true
@@ -84,7 +84,8 @@ func (g Gatherer) confirmRemote(e *environmentsv1.Environment, u *upstream.Upstr
 	}
 	u.Problem = last.Problem
 	if last.Sequence > 0 {
-		u.Releases, u.Seen = last.Releases, seen(e, u.Upstream, last.Sequence, last.Releases)
+		u.Sequence, u.SignedBy, u.Releases = last.Sequence, last.SignedBy, last.Releases
+		u.Seen = seen(e, u.Upstream, last.Sequence, last.Releases)
 	}
 	return true
 }

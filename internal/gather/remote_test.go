@@ -109,6 +109,7 @@ func TestUpstreamInAnotherCluster(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(read.Problem).To(BeNil())
 			g.Expect(says(read.Upstreams[0])).To(Equal(test.want))
+			g.Expect(read.Upstreams[0].Sequence).To(Equal(test.looks["staging"].Sequence), "the number of the report that says it")
 		})
 	}
 }

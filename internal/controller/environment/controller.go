@@ -137,9 +137,7 @@ type observed struct {
 	// infos is what dashboards are shown.
 	infos       []environmentsv1.EnvironmentInfo
 	infosDigest string
-	// reports are what was found of upstreams in other clusters.
-	reports   map[string]gather.Fetched
-	published publish.Publication
+	published   publish.Publication
 }
 
 func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.Pass) (ctrl.Result, error) {
@@ -158,7 +156,6 @@ func (r *Reconciler) reconcile(ctx context.Context, o observed, pass *announce.P
 	var failed error
 	o.read, failed = g.Environment(ctx, o.Environment)
 	r.readNothing(&o.read)
-	o.reports = reportsOf(g, o.Environment)
 	var unpublished error
 	o.published, unpublished = r.publish(ctx, o)
 	failed = errors.Join(failed, unpublished)

@@ -53,22 +53,6 @@ func (o observed) lacks(u environmentsv1.Upstream) bool {
 	return known.Sequence == 0 || known.Message != ""
 }
 
-// reportsOf returns the reports that were verified last, of upstreams in other clusters:
-// their number is 0 for those of which this process has verified none.
-func reportsOf(g gather.Gatherer, e *environmentsv1.Environment) map[string]gather.Fetched {
-	var all map[string]gather.Fetched
-	for _, u := range e.GetUpstreams() {
-		if !u.IsRemote() {
-			continue
-		}
-		if all == nil {
-			all = map[string]gather.Fetched{}
-		}
-		all[u.Environment], _ = g.LastReport(e, u)
-	}
-	return all
-}
-
 // readNothing marks the upstreams in other clusters as unreadable, if reports are off.
 func (r *Reconciler) readNothing(read *upstream.Environment) {
 	if r.Reports != nil {

@@ -68,13 +68,12 @@ func (o observed) upstreams() []environmentsv1.UpstreamStatus {
 		if u.Problem != nil {
 			s.Reason, s.Message = u.Problem.Reason, truncate.Message(u.Problem.Message)
 		}
-		last, remote := o.reports[u.Environment]
 		switch {
-		case last.Sequence > 0:
-			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), last.Sequence, u.Releases
-			s.Keys = environment.Highest(environment.RecordOf(o.Environment, u.Upstream).Keys, last.SignedBy, last.Sequence)
-			s.ObservedDigest = environment.Observed(last.Sequence, u.Releases)
-		case u.Problem == nil && !remote:
+		case u.Sequence > 0:
+			s.Source, s.Sequence, s.Releases = environment.SourceOf(o.Environment, u.Upstream), u.Sequence, u.Releases
+			s.Keys = environment.Highest(environment.RecordOf(o.Environment, u.Upstream).Keys, u.SignedBy, u.Sequence)
+			s.ObservedDigest = environment.Observed(u.Sequence, u.Releases)
+		case u.Problem == nil && !u.IsRemote():
 			s.ObservedDigest = environment.Observed(0, u.Releases)
 		}
 		all = append(all, s)

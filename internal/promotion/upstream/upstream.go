@@ -55,6 +55,11 @@ type Upstream struct {
 	// clock of the upstream may be a different one, so its times are only shown. What counts
 	// is how long it has measured, and the time since then.
 	Seen time.Time
+	// Sequence is the number of the report that says this, of an upstream in another cluster; 0
+	// if this process has verified none.
+	Sequence int64
+	// SignedBy are the fingerprints of the keys that have signed that report.
+	SignedBy []string
 	// Problem says why the upstream cannot be read, or not be trusted; nil if it can.
 	Problem *verdict.Problem
 }
