@@ -8,8 +8,7 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// fewest is how many columns a text must have to be cut in its middle, where two pieces say
-// more than one, or to be wrapped beside what it is about.
+// fewest is how many columns a text must have to be wrapped beside what it is about.
 const fewest = 24
 
 // ellipsis shows where a text was cut.
@@ -18,27 +17,6 @@ func (s Style) ellipsis() string {
 		return "…"
 	}
 	return "..."
-}
-
-// shorten cuts a text to a number of columns, never inside a character. It is cut in its
-// middle, to two parts of its beginning and one of its end: many errors begin with the
-// object and end with the cause.
-func (s Style) shorten(text string, columns int) string {
-	if runewidth.StringWidth(text) <= columns {
-		return text
-	}
-	end := s.ellipsis()
-	switch {
-	case columns < runewidth.StringWidth(end):
-		return runewidth.Truncate(text, columns, "")
-	case columns < fewest:
-		return runewidth.Truncate(text, columns, end)
-	}
-	gap := " " + end + " "
-	columns -= runewidth.StringWidth(gap)
-	begin := runewidth.Truncate(text, columns-columns/3, "")
-	end = runewidth.TruncatePrefix(text, columns/3, "")
-	return strings.TrimSuffix(begin, " ") + gap + strings.TrimPrefix(end, " ")
 }
 
 // fold breaks a text into lines of at most so many columns: between words, or inside of a

@@ -3,6 +3,7 @@
 package show
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/mattn/go-runewidth"
@@ -16,21 +17,25 @@ type Table struct {
 	// Header is the first row; nil for none.
 	Header []string
 	Rows   [][]string
-	// Cut gives each row one line: what the last cell has no room for is left out in its
-	// middle. It is for a screen that is drawn again and again.
-	Cut bool
 }
 
 // Write writes the table in columns as wide as their widest cell. The last column is not
 // filled up. Where the width is limited, it is wrapped: it often says why something failed.
 func (t Table) Write(p Printer) {
+	for _, line := range slices.Concat(t.Fitted(p.Style)...) {
+		p.Line("%s", Text(line))
+	}
+}
+
+// Fitted returns the lines of each row, the header first.
+func (t Table) Fitted(s Style) [][]string {
 	rows := t.cleaned()
 	widths := widthsOf(rows)
-	for _, row := range rows {
-		for _, line := range t.fit(p.Style, row, widths) {
-			p.Line("%s", Text(line))
-		}
+	all := make([][]string, len(rows))
+	for i, row := range rows {
+		all[i] = s.fit(row, widths)
 	}
+	return all
 }
 
 // lines returns the table as lines of any width, which are clean.
@@ -93,15 +98,12 @@ const mostBeside = 3
 
 // fit returns a row as lines that are no wider than the terminal. If the last cell has
 // little room in its column, it goes below. Only the cells before it are cut.
-func (t Table) fit(s Style, row []string, widths []int) []string {
+func (s Style) fit(row []string, widths []int) []string {
 	line := join(row, widths)
 	if s.Width == 0 || runewidth.StringWidth(line) <= s.Width {
 		return []string{line}
 	}
 	start, last := started(row[:len(row)-1], widths), row[len(row)-1]
-	if t.Cut {
-		return []string{s.cut(start, last)}
-	}
 	if column := runewidth.StringWidth(start); column == 0 || s.Width-column >= fewest {
 		if lines := fold(last, s.Width-column); column == 0 || len(lines) <= mostBeside {
 			return hung(start, lines)
@@ -109,14 +111,6 @@ func (t Table) fit(s Style, row []string, widths []int) []string {
 	}
 	first := runewidth.Truncate(strings.TrimRight(start, " "), s.Width, s.ellipsis())
 	return append([]string{first}, hung(indent, fold(last, max(s.Width-len(indent), 1)))...)
-}
-
-// cut returns a row as one line that is no wider than the terminal.
-func (s Style) cut(start, last string) string {
-	if column := runewidth.StringWidth(start); s.Width-column >= fewest {
-		return start + s.shorten(last, s.Width-column)
-	}
-	return runewidth.Truncate(start+last, s.Width, s.ellipsis())
 }
 
 // indent is in front of a cell that is below its row.

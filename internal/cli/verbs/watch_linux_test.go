@@ -59,27 +59,30 @@ func last(name string) string {
 	return fmt.Sprintf("shop-prod  %-4s  1.5.0    Succeeded  264d   -     up to date", name)
 }
 
+// long returns a reason of so many words.
+func long(words int) string { return strings.TrimSpace(strings.Repeat("long ", words)) }
+
 func TestWatchDrawsAgainInPlace(t *testing.T) {
 	t.Parallel()
-	objects := rolloutsOnTerminal(t, bakingSince("shop", wideReason), bakingSince("web", strings.Repeat("long ", 40)))
+	objects := rolloutsOnTerminal(t, bakingSince("shop", wideReason), bakingSince("web", long(20)))
 	for columns, want := range map[int][3]string{
 		40: {
-			"NAMESPACE  NAME  VERSION  STATE        …\n" +
-				"shop-prod  shop  1.5.0    ██░░░░  33%  …\n" +
-				"shop-prod  web   1.5.0    ██░░░░  33%  …",
-			"NAMESPACE  NAME  VERSION  STATE        …\n" +
-				"shop-prod  shop  1.5.0    Succeeded    …\n" +
-				"shop-prod  web   1.5.0    ██░░░░  33%  …",
-			"NAMESPACE  NAME  VERSION  STATE      SI…\n" +
-				"shop-prod  shop  1.5.0    Succeeded  26…",
+			"NAMESPACE  NAME  VERSION  STATE        …\n    WAITS FOR\n" +
+				"shop-prod  shop  1.5.0    ██░░░░  33%  …\n    " + wideReason + "\n" +
+				"shop-prod  web   1.5.0    ██░░░░  33%  …\n    " + long(7) + "\n    " + long(7) + "\n    " + long(6),
+			"NAMESPACE  NAME  VERSION  STATE        …\n    WAITS FOR\n" +
+				"shop-prod  shop  1.5.0    Succeeded    …\n    up to date\n" +
+				"shop-prod  web   1.5.0    ██░░░░  33%  …\n    " + long(7) + "\n    " + long(7) + "\n    " + long(6),
+			"NAMESPACE  NAME  VERSION  STATE      SI…\n    WAITS FOR\n" +
+				"shop-prod  shop  1.5.0    Succeeded  26…\n    up to date",
 		},
 		80: {
 			"NAMESPACE  NAME  VERSION  STATE          SINCE  NEXT   WAITS FOR\n" +
 				"shop-prod  shop  1.5.0    ██░░░░░░  33%  264d   1.6.0  春の値上げ, re\u0301sume\u0301\n" +
-				"shop-prod  web   1.5.0    ██░░░░░░  33%  264d   1.6.0  " + strings.Repeat("long ", 3) + "… g long",
+				"shop-prod  web   1.5.0    ██░░░░░░  33%  264d   1.6.0\n    " + long(15) + "\n    " + long(5),
 			"NAMESPACE  NAME  VERSION  STATE          SINCE  NEXT   WAITS FOR\n" +
 				"shop-prod  shop  1.5.0    Succeeded      264d   -      up to date\n" +
-				"shop-prod  web   1.5.0    ██░░░░░░  33%  264d   1.6.0  " + strings.Repeat("long ", 3) + "… g long",
+				"shop-prod  web   1.5.0    ██░░░░░░  33%  264d   1.6.0\n    " + long(15) + "\n    " + long(5),
 			header + last("shop"),
 		},
 	} {
@@ -122,7 +125,7 @@ func TestWatchDrawsAgainAfterTheWindowGotNarrower(t *testing.T) {
 	x.awaitText(wide)
 	for range 2 {
 		x.resize(26)
-		x.awaitText("shop-prod  shop  1.5.0  S…\nshop-prod  web   1.5.0  S…")
+		x.awaitText("shop-prod  shop  1.5.0  S…\n    closed on 春の値上げ\nshop-prod  web   1.5.0  S…\n    up to date")
 		x.resize(80)
 		x.awaitText(wide)
 	}
@@ -153,6 +156,15 @@ func TestWatchOfMoreThanTheWindowHasShowsHowManyMore(t *testing.T) {
 		return strings.Contains(text, "\nshop-prod  r00   1.5.0    ██░░░░░░") && strings.HasSuffix(text, "\nand 20 more") &&
 			strings.Count(text, "\n") == emulatedRows-2
 	}, "r00 bakes, and nothing is there twice")
+}
+
+// What explains a failure is there in full, and what has no room is counted as a whole.
+func TestWatchNeverCutsWhyAReleaseFailed(t *testing.T) {
+	t.Parallel()
+	failing := ended("r0")
+	failing.Status.History[0].BakeStatus, failing.Status.History[0].BakeStatusMessage = new(v1alpha1.BakeFailed), new(long(60)+" end")
+	x := onTerminal(t, 80, rolloutsOnTerminal(t, failing, waitsFor(ended("r1"), long(60)), ended("r2")), nil, "watch", "-A", "--no-headers")
+	x.awaitText("shop-prod  r0  1.5.0  Failed     264d  -\n    " + strings.Repeat(long(15)+"\n    ", 4) + "end\nand 2 more")
 }
 
 func TestWatchEndsWithAnInterrupt(t *testing.T) {

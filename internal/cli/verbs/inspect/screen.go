@@ -62,15 +62,14 @@ func (s *screen) noted(columns int) []string {
 	if s.notice == "" {
 		return nil
 	}
-	return s.lined(show.Table{Rows: [][]string{{s.notice}}}, columns)
+	return s.fitted(show.Table{Rows: [][]string{{s.notice}}}, columns)[0]
 }
 
-// lined returns the lines of a table, each of them at most so many columns wide.
-func (s *screen) lined(table show.Table, columns int) []string {
-	style, text := s.Out.Style, &strings.Builder{}
-	style.Width, table.Cut = columns, true
-	table.Write(show.Printer{Style: style, Out: text})
-	return strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n")
+// fitted returns the lines of each row of a table, at most so many columns wide.
+func (s *screen) fitted(table show.Table, columns int) [][]string {
+	style := s.Out.Style
+	style.Width = columns
+	return table.Fitted(style)
 }
 
 // redrawn is how often the lines are drawn at most.
@@ -172,7 +171,10 @@ func (s *screen) write(rows ...[]string) {
 func (s *screen) draw() {
 	columns, rows := s.Size()
 	notice := s.noted(columns)
-	lines := append(fitRows(s.table(columns), max(rows-len(notice), 0)), notice...)
+	if rows > 0 {
+		rows = max(rows-len(notice), 1)
+	}
+	lines := append(s.fitRows(s.table(columns), rows), notice...)
 	if columns == s.columns && slices.Equal(lines, s.drawn) {
 		return
 	}
@@ -198,11 +200,10 @@ func (s *screen) back(columns int) string {
 	return fmt.Sprintf("\x1b[%dA\x1b[J", rows)
 }
 
-// table returns the header and a line for each Rollout, each of them at most so many
-// columns wide.
-func (s *screen) table(columns int) []string {
+// table returns the lines of the header and of each Rollout, at most so many columns wide.
+func (s *screen) table(columns int) [][]string {
 	if len(s.lines) == 0 {
-		return s.lined(show.Table{Rows: [][]string{{"no Rollouts to show so far"}}}, columns)
+		return s.fitted(show.Table{Rows: [][]string{{"no Rollouts to show so far"}}}, columns)
 	}
 	style := s.Out.Style
 	style.Width = columns
@@ -215,17 +216,24 @@ func (s *screen) table(columns int) []string {
 		row[at] = cmp.Or(bar(s.lines[key], s.Now(), style), row[at])
 		table.Rows = append(table.Rows, row)
 	}
-	return s.lined(table, columns)
+	return s.fitted(table, columns)
 }
 
-// fitRows leaves out lines for which a terminal has no rows. One row is for the cursor. 0
-// rows are as many as needed.
-func fitRows(lines []string, rows int) []string {
-	if rows == 0 || len(lines) < rows {
-		return lines
+// fitRows leaves out Rollouts for which a terminal has no rows: what is said of one is never
+// cut. One row is for the cursor. 0 rows are as many as needed.
+func (s *screen) fitRows(table [][]string, rows int) []string {
+	all := slices.Concat(table...)
+	if rows == 0 || len(all) < rows {
+		return all
 	}
-	shown := max(rows-2, 0)
-	return append(lines[:shown:shown], fmt.Sprintf("and %d more", len(lines)-shown))
+	var lines []string
+	for i, row := range table {
+		if len(lines)+len(row) > rows-2 {
+			return append(lines, fmt.Sprintf("and %d more", len(table)-i))
+		}
+		lines = append(lines, row...)
+	}
+	return lines
 }
 
 // barWidth returns how wide a bar is on a terminal with so many columns.
