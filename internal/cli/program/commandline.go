@@ -49,9 +49,16 @@ func (p *Program) CommandLineOf(called, namespace string, args ...string) string
 	return strings.Join(words, " ")
 }
 
+// unknownContext stands for the context of a cluster that only files are known of. There is
+// none of that name, so that a command that is pasted as it is changes nothing.
+const unknownContext = "--context=CONTEXT"
+
 // connectionFlags returns the flags of this call that choose a cluster and a user.
 func (p *Program) connectionFlags() []string {
 	var all []string
+	if p.offline && !p.choosesCluster() {
+		all = append(all, unknownContext)
+	}
 	p.connection.VisitAll(func(flag *pflag.Flag) {
 		if !flag.Changed || slices.Contains(unrepeated, flag.Name) {
 			return
@@ -71,15 +78,20 @@ func (p *Program) connectionFlags() []string {
 // because it chose another cluster than kubeconfig does, or because the namespace is not
 // that of the context.
 func (p *Program) mustName(namespace string) bool {
-	k := p.Kubeconfig
-	switch elsewhere := cmp.Or(ptr.Deref(k.Context, ""), ptr.Deref(k.ClusterName, ""), ptr.Deref(k.APIServer, "")); {
+	switch {
 	case namespace == "":
 		return false
-	case ptr.Deref(k.Namespace, "") != "", elsewhere != "", p.connection.Changed("kubeconfig"):
+	case ptr.Deref(p.Kubeconfig.Namespace, "") != "", p.choosesCluster(), p.offline:
 		return true
 	}
 	usual, err := p.Namespace()
 	return err != nil || usual != namespace
+}
+
+// choosesCluster reports whether the call names a cluster.
+func (p *Program) choosesCluster() bool {
+	k := p.Kubeconfig
+	return cmp.Or(ptr.Deref(k.Context, ""), ptr.Deref(k.ClusterName, ""), ptr.Deref(k.APIServer, "")) != "" || p.connection.Changed("kubeconfig")
 }
 
 // cluster names the cluster that is asked, by what was given or by the context of

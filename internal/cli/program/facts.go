@@ -44,6 +44,7 @@ func (p *Program) Facts(ctx context.Context, namespace string) (facts *snapshot.
 		return nil, nil, err
 	}
 	if slices.ContainsFunc(objects, isRollout) {
+		p.offline = true
 		facts, err := snapshot.New(scheme, objects...)
 		return facts, facts, errors.Join(err, index(ctx, facts))
 	}

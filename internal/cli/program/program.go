@@ -43,6 +43,8 @@ type Program struct {
 	Connect func(context.Context) (Cluster, error)
 	// Files are read instead of a cluster, or over what it has.
 	Files []string
+	// offline is true once the answer comes from files alone, whose cluster is not known.
+	offline bool
 	// noCrossNamespaceRefs is the controller's flag of this name, which no object shows.
 	noCrossNamespaceRefs bool
 	// quarantineScope is the controller's flag of this name, which no object shows.
