@@ -41,6 +41,24 @@ func Named(least, most int, names string) cobra.PositionalArgs {
 	}
 }
 
+// TakesVersion lets a verb about one Rollout have a version as the second argument, or by
+// --version, and by old names of that flag.
+func TakesVersion(cmd *cobra.Command, tag *string, usage string, old ...string) {
+	for _, name := range append([]string{"version"}, old...) {
+		cmd.Flags().StringVar(tag, name, "", usage)
+		cmd.Flags().Lookup(name).Hidden = name != "version"
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 2 {
+			if *tag != "" && *tag != args[1] {
+				return fmt.Errorf("two versions are given: %s and %s", args[1], *tag)
+			}
+			*tag = args[1]
+		}
+		return Named(1, 2, "the name of a Rollout, and perhaps a version")(cmd, args)
+	}
+}
+
 // Arguments returns the arguments of a call for a message.
 func Arguments(args []string) string {
 	switch len(args) {

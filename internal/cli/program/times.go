@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // TimeFormats are the forms of a time in the help of a flag.
@@ -42,6 +44,24 @@ func SpanOf(text string) (time.Duration, error) {
 	}
 	return d, nil
 }
+
+// SpanVar adds a flag for a duration that may be in days.
+func SpanVar(flags *pflag.FlagSet, span *time.Duration, name string, usual time.Duration, usage string) {
+	*span = usual
+	flags.Var((*spanValue)(span), name, usage)
+}
+
+type spanValue time.Duration
+
+func (v *spanValue) Set(text string) error {
+	d, err := SpanOf(text)
+	*v = spanValue(d)
+	return err
+}
+
+func (v *spanValue) String() string { return time.Duration(*v).String() }
+
+func (*spanValue) Type() string { return "duration" }
 
 // HoursPerDay is how many hours a day has in a forecast.
 const HoursPerDay = 24

@@ -39,7 +39,7 @@ func TestArgumentsAndFlagsAreCompleted(t *testing.T) {
 	const tags = "1.5.0 1.4.0 1.3.0 :36"
 	for line, want := range map[string]string{
 		"explain ":                             "cart shop :4",
-		"explain shop ":                        ":4",
+		"explain shop ":                        tags,
 		"get ":                                 "cart shop :4",
 		"get shop ":                            "cart :4",
 		"explain shop --version ":              tags,

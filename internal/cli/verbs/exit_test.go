@@ -109,7 +109,7 @@ var endings = map[string]map[string]int{
 	"unfreeze":        {"nobody": program.Failed, "shop": 0, "--all": 0},
 	"unpin":           {"nobody": program.Failed, "shop": 0},
 	"version":         {"--client": 0},
-	"wait":            {"shop --for=ready": program.Failed},
+	"wait":            {"shop --for=ready": program.Failed, "shop 1.5.0 --for=idle": program.Failed, "shop 1.5.0 --timeout 1d1": program.Failed},
 	"watch":           {"nobody": program.Failed},
 	"withdraw":        {"nobody bypass": program.Failed, "shop everything": program.Failed, "shop bypass": 0},
 }

@@ -166,7 +166,7 @@ func TestSuggestedCommandsThatAreWrongAreFound(t *testing.T) {
 		"kubectl rollouts keys list; until it is ready":                          "a shell",
 		"kubectl rollouts unfold shop":                                           `there is no verb "unfold"`,
 		"kubectl rollouts unfreeze shop --colour":                                "unknown flag",
-		"kubectl rollouts explain shop web":                                      "expected the name of a Rollout",
+		"kubectl rollouts status shop web":                                       "expected the name of a Rollout",
 		"kubectl rollouts explain shop -n prod":                                  "the context",
 		"kubectl rollouts explain shop --context=elsewhere":                      "the namespace",
 		"kubectl rollouts explain shop --context=elsewhere -n test":              "namespace test",

@@ -37,7 +37,7 @@ not let it pass. Your name and your message are in an annotation of the gate.`,
 	}
 	a := &approving{changing: newChanging(p, cmd)}
 	cmd.Flags().Lookup("message").Usage = "why, for an annotation of the gate"
-	a.takesVersion(cmd, "the version that may pass; if it is not given, the newest candidate")
+	program.TakesVersion(cmd, &a.tag, "the version that may pass; if it is not given, the newest candidate")
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the RolloutGate; needed if more than one does not let the version pass")
 	cmd.Flags().BoolVar(&a.revoke, "revoke", false, "take an approval back")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], a.request) }

@@ -38,7 +38,7 @@ failed before, it stays out.`,
 	}
 	c := newUnsigned(p, cmd)
 	cmd.ValidArgsFunction = p.CompleteQuarantines
-	c.takesVersion(cmd, "the release, if NAME is a Rollout")
+	program.TakesVersion(cmd, &c.tag, "the release, if NAME is a Rollout")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return c.lift(cmd.Context(), args[0]) }
 	return cmd
 }

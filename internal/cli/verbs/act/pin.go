@@ -22,7 +22,7 @@ versions of the Rollout; unpin gives them back.`,
 		Example: fmt.Sprintf(`  %[1]s pin shop 1.3.1 -m "1.4.2 answers with 502"`, p.Called),
 	}
 	c := newChanging(p, cmd)
-	c.takesVersion(cmd, "the version")
+	program.TakesVersion(cmd, &c.tag, "the version")
 	c.waits(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.tag == "" {

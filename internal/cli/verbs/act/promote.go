@@ -39,7 +39,7 @@ effect so far.`,
   %[1]s promote shop 1.5.0 --force -m "INC-4711"`, p.Called),
 	}
 	r := &promoting{changing: newChanging(p, cmd)}
-	r.takesVersion(cmd, "the release; if it is not given, the newest candidate, or the newest proven one that is left to users")
+	program.TakesVersion(cmd, &r.tag, "the release; if it is not given, the newest candidate, or the newest proven one that is left to users")
 	r.waits(cmd)
 	cmd.Flags().BoolVar(&r.pastGates, "past-gates", false, "do not wait for gates, schedules and Environments (annotation bypass-gates); an Environment may require -m")
 	cmd.Flags().BoolVar(&r.force, "force", false, "do not wait for anything (annotation force-deploy); needs -m")

@@ -62,7 +62,7 @@ unless you give --always.`,
 	flags.Lookup("message").Usage = "why, for those who wait; required"
 	flags.StringVar(&q.why, "reason", "", "an old name of --message")
 	flags.Lookup("reason").Hidden = true
-	q.takesVersion(cmd, "the release; if it is not given, the current one, or the one that was rolled back", "release")
+	program.TakesVersion(cmd, &q.tag, "the release; if it is not given, the current one, or the one that was rolled back", "release")
 	flags.StringVar(&q.until, "until", "", "hold it until this time, or for a while ("+program.TimeFormats+"); the default is until you lift it")
 	flags.BoolVar(&q.always, "always", false, "hold it even if a user pins or forces it")
 	flags.BoolVarP(&q.everywhere, "all-namespaces", "A", false, "without a name: list the quarantines of all namespaces")

@@ -34,7 +34,7 @@ func NewReconcile(p *program.Program) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return r.run(cmd.Context(), args[0]) },
 	}
 	cmd.Flags().BoolVar(&r.source, "with-source", false, "let Flux scan the ImageRepository first")
-	cmd.Flags().DurationVar(&r.timeout, "timeout", 2*time.Minute, "how long to wait until it is done")
+	program.SpanVar(cmd.Flags(), &r.timeout, "timeout", 2*time.Minute, "how long to wait until it is done")
 	return cmd
 }
 

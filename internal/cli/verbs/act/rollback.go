@@ -30,7 +30,7 @@ number of a promotion.`,
 	}
 	c := newChanging(p, cmd)
 	c.waits(cmd)
-	c.takesVersion(cmd, "a version of the history, or the number of a promotion (38 or #38)", "to")
+	program.TakesVersion(cmd, &c.tag, "a version of the history, or the number of a promotion (38 or #38)", "to")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.why == "" {
 			return errors.New(`say why you roll back, with -m "..."`)

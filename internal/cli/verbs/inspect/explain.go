@@ -37,7 +37,7 @@ type explaining struct {
 func NewExplain(p *program.Program) *cobra.Command {
 	e := &explaining{Program: p}
 	cmd := &cobra.Command{
-		Use: "explain NAME", Short: "Say why a release is not out, and what would let it go",
+		Use: "explain NAME [VERSION]", Short: "Say why a release is not out, and what would let it go",
 		Long: `Say what holds each candidate of a Rollout, and which commands would let it go.
 
 The decision is made here and now, by the same function as in the controller, on
@@ -45,14 +45,14 @@ objects that are read now. Each command that is suggested was tried on them firs
 		Example: fmt.Sprintf(`  # Why is nothing newer out?
   %[1]s explain shop
   # What about this release? It may be any tag
-  %[1]s explain shop --version 1.5.0
+  %[1]s explain shop 1.5.0
   # In a script: exit code 2 if it is held
-  %[1]s explain shop --version 1.5.0 --check`, p.Called),
-		Args: program.OneName(0, "the name of a Rollout"), ValidArgsFunction: p.CompleteRollouts,
-		RunE: func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
+  %[1]s explain shop 1.5.0 --check`, p.Called),
+		ValidArgsFunction: p.CompleteRollouts,
+		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
 	}
 	e.out = program.NewOutput(cmd)
-	cmd.Flags().StringVar(&e.tag, "version", "", "explain only this release, which may be any tag")
+	program.TakesVersion(cmd, &e.tag, "explain only this release, which may be any tag")
 	cmd.Flags().BoolVar(&e.check, "check", false, "exit with 2 if nothing can go out: the release, or without --version every candidate, is held, the Rollout is suspended, or it has failed")
 	cmd.Flags().StringVar(&e.at, "at", "", "decide as at this time (RFC 3339), or in a while (+2h)")
 	p.ReadsFiles(cmd.Flags())

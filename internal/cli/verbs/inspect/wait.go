@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
@@ -33,15 +34,15 @@ type waiting struct {
 
 // NewWait returns the verb wait.
 func NewWait(p *program.Program) *cobra.Command {
-	w, text := &waiting{Program: p}, ""
+	w, text, tag := &waiting{Program: p}, "", ""
 	cmd := &cobra.Command{
-		Use: "wait NAME", Short: "Wait until a release is out, for scripts and CI",
+		Use: "wait NAME [VERSION]", Short: "Wait until a release is out, for scripts and CI",
 		Long: `Wait until something is so, and say on stderr what it waits for.
 
-Without --for, it waits until the newest release that the controller knows is out: the
+Without a version, it waits until the newest release that the controller knows is out: the
 version that a user has chosen, or the newest candidate, or the current release. Name
-the version where Flux may not have seen it yet. GOAL is one of
-  version=TAG    the release is out and its bake succeeded
+the version where Flux may not have seen it yet. --for is one of
+  version=TAG    the release is out and its bake succeeded; "wait NAME TAG" is the same
   applied=TAG    it is applied and healthy
   promoted=TAG   its promotion was recorded
   candidate=TAG  the controller knows it, and it may be promoted
@@ -54,24 +55,25 @@ Exit codes: 0 it is so; 3 it ended otherwise: failed, cancelled, superseded, or 
 release runs; 4 time ran out; 1 the Rollout does not exist.`,
 		Example: fmt.Sprintf(`  # Until nothing newer is known than what is out
   %[1]s wait shop
-  %[1]s wait shop --for=version=1.5.0 --timeout 1h`, p.Called),
-		Args: program.OneName(0, "the name of a Rollout"), ValidArgsFunction: p.CompleteRollouts,
+  %[1]s wait shop 1.5.0 --timeout 1h`, p.Called),
+		ValidArgsFunction: p.CompleteRollouts,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			goal, err := parseGoal(text)
+			goal, err := parseGoal(text, tag)
 			if err != nil {
 				return err
 			}
 			return w.until(cmd.Context(), args[0], goal)
 		},
 	}
-	cmd.Flags().StringVar(&text, "for", "", "what to wait for; the default is the newest release")
+	program.TakesVersion(cmd, &tag, "the release; if it is not given, the newest one")
+	cmd.Flags().StringVar(&text, "for", "", "what to wait for; the default is that the release is out")
 	TimeoutVar(cmd.Flags(), &w.timeout)
 	return cmd
 }
 
 // TimeoutVar adds the flag that limits a wait for a release.
 func TimeoutVar(flags *pflag.FlagSet, timeout *time.Duration) {
-	flags.DurationVar(timeout, "timeout", 15*time.Minute, "how long to wait at most")
+	program.SpanVar(flags, timeout, "timeout", 15*time.Minute, "how long to wait at most: 30m, 2h or 7d")
 }
 
 // Await waits until a release is out that a user has just asked for. since is the number of
@@ -169,15 +171,22 @@ const (
 	missed
 )
 
-func parseGoal(text string) (*goal, error) {
+// parseGoal returns the goal of --for about a version, which may be named apart from it.
+func parseGoal(text, version string) (*goal, error) {
 	kind, tag, _ := strings.Cut(text, "=")
+	if kind == forNewest && version != "" {
+		kind = forVersion
+	}
 	switch kind {
 	case forVersion, forApplied, forPromoted, forCandidate:
-		if tag != "" {
+		if tag != "" && version != "" && tag != version {
+			return nil, fmt.Errorf("two versions are given: %s and %s", version, tag)
+		}
+		if tag = cmp.Or(tag, version); tag != "" {
 			return &goal{kind: kind, tag: tag}, nil
 		}
 	case forIdle, forNewest:
-		if text == kind {
+		if text == kind && version == "" {
 			return &goal{kind: kind}, nil
 		}
 	}
@@ -194,13 +203,15 @@ func (g *goal) look(r *v1alpha1.Rollout) (progress, string) {
 		g.tag = newestOf(r)
 	}
 	state, text := g.judge(r)
+	unsaid := []explain.Kind{explain.StateHeld, explain.StateGoes, explain.StateUpToDate} // of other releases
 	if state != pending {
 		if why := g.unanswered(r); why != "" {
 			state, text = pending, why
+			unsaid = append(unsaid, explain.StateFailed) // before what was asked for
 		}
 	}
-	if state == pending && r.Spec.Suspend {
-		text += "; the Rollout is suspended"
+	if now := explain.StateOf(r); state == pending && !slices.Contains(unsaid, now.Kind) && !strings.Contains(text, now.Cause) {
+		text += fmt.Sprintf("; %s: %s", now.Kind, now.Cause)
 	}
 	return state, text
 }
@@ -263,23 +274,32 @@ func (g *goal) judge(r *v1alpha1.Rollout) (progress, string) {
 	case g.kind == forIdle && (current == nil || !current.State().Running()):
 		return reached, "nothing deploys or bakes"
 	case g.kind == forIdle:
-		return pending, said(current)
+		return pending, said(r, current)
 	case g.tag == "":
 		return pending, "no release is known yet"
 	}
 	for i := range r.Status.History {
 		entry := &r.Status.History[i]
 		if entry.Version.Tag == g.tag && (i == 0 || g.counts(entry)) {
-			return g.entry(entry, i == 0)
+			return g.entry(r, entry)
 		}
 	}
 	return g.unpromoted(r)
 }
 
-func said(entry *v1alpha1.DeploymentHistoryEntry) string {
+// said says how a promotion is doing: of the current one, why it is not out, in the words of
+// get.
+func said(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) string {
 	text := fmt.Sprintf("%s is %s%s", entry.Version.Tag, entry.State(), idOf(entry))
-	if entry.BakeStatusMessage != nil {
-		text += ": " + *entry.BakeStatusMessage
+	cause := ptr.Deref(entry.BakeStatusMessage, "")
+	if entry == r.Current() {
+		state, ofIt := explain.StateOf(r), []explain.Kind{explain.StateFailed, explain.StateDeploying, explain.StateBaking}
+		if slices.Contains(ofIt, state.Kind) {
+			cause = cmp.Or(state.Cause, cause)
+		}
+	}
+	if cause != "" {
+		text += ": " + cause
 	}
 	return text
 }
@@ -291,17 +311,17 @@ func (g *goal) counts(entry *v1alpha1.DeploymentHistoryEntry) bool {
 }
 
 // entry judges a promotion of the release.
-func (g *goal) entry(entry *v1alpha1.DeploymentHistoryEntry, isCurrent bool) (progress, string) {
+func (g *goal) entry(r *v1alpha1.Rollout, entry *v1alpha1.DeploymentHistoryEntry) (progress, string) {
 	isApplied := entry.BakeStartTime != nil || entry.State() == v1alpha1.BakeSucceeded
 	switch {
 	case g.kind == forPromoted, g.kind == forCandidate, g.kind == forApplied && isApplied, entry.State() == v1alpha1.BakeSucceeded:
-		return reached, said(entry)
+		return reached, said(r, entry)
 	case entry.State() == v1alpha1.BakeFailed, entry.State() == v1alpha1.BakeCancelled:
-		return missed, said(entry)
-	case !isCurrent:
+		return missed, said(r, entry)
+	case entry != r.Current():
 		return missed, g.tag + " was superseded"
 	}
-	return pending, said(entry)
+	return pending, said(r, entry)
 }
 
 // unpromoted judges a release that was not promoted since the wait began.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -34,6 +35,26 @@ func TestGoals(t *testing.T) {
 	changed := func(of *v1alpha1.Rollout, change func(*v1alpha1.Rollout)) *v1alpha1.Rollout {
 		change(of)
 		return of
+	}
+	hindered := func(r *v1alpha1.Rollout) *v1alpha1.Rollout {
+		r.Status.Targets = []v1alpha1.TargetStatus{{Kind: "Kustomization", Name: "web", State: v1alpha1.TargetFailed, Message: "the dry-run failed"}}
+		return r
+	}
+	condition := func(r *v1alpha1.Rollout, kind string, status metav1.ConditionStatus, message string) *v1alpha1.Rollout {
+		r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: kind, Status: status, Message: message})
+		return r
+	}
+	stalled := func(r *v1alpha1.Rollout) *v1alpha1.Rollout {
+		return condition(r, v1alpha1.StalledCondition, metav1.ConditionTrue, "ImagePolicy shop does not exist")
+	}
+	notReady := func(r *v1alpha1.Rollout) *v1alpha1.Rollout {
+		return condition(r, v1alpha1.ReadyCondition, metav1.ConditionFalse, "the registry does not answer")
+	}
+	failedBefore := func() *v1alpha1.Rollout {
+		r := rollout().Obj()
+		r.Status.History[0].BakeStatusMessage = new("two pods crash")
+		r.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: "1.3.0"}, Holds: []v1alpha1.CandidateHold{{Message: "1.2.0 failed"}}}}
+		return r
 	}
 	suspend := func(r *v1alpha1.Rollout) { r.Spec.Suspend, r.Generation = true, 2 }
 	behind := func(r *v1alpha1.Rollout) { r.Generation = 2 }
@@ -66,26 +87,39 @@ func TestGoals(t *testing.T) {
 			"version=1.2.0", rollout().Annotate(v1alpha1.RetryAnnotation, "true").Obj(),
 			answer{pending, "the controller has not answered rollout.kuberik.com/retry=true yet"},
 		},
-		"another one is forced": {"version=1.2.0", rollout().Annotate(v1alpha1.ForceDeployAnnotation, "1.1.0").Obj(), answer{missed, "1.2.0 is Failed (#3)"}},
+		"another one is forced": {"version=1.2.0", rollout().Annotate(v1alpha1.ForceDeployAnnotation, "1.1.0").Obj(), answer{missed, "1.2.0 is Failed (#3): it failed"}},
 		"it comes late":         {"version=0.9.0", candidate("1.1.0"), answer{missed, "1.0.0 runs (#1), and 0.9.0 is not newer: it goes out only if it is pinned"}},
 		"it is out, and then suspended": {
 			"version=1.1.0", changed(history(entry().Succeeded()), suspend), answer{reached, "1.1.0 is Succeeded (#2)"},
 		},
 		"it deploys, and is suspended": {
-			"version=1.1.0", changed(history(entry().Deploying()), suspend), answer{pending, "1.1.0 is Deploying (#2); the Rollout is suspended"},
+			"version=1.1.0", changed(history(entry().Deploying()), suspend), answer{pending, "1.1.0 is Deploying (#2); Suspended: resume"},
+		},
+		"it deploys, and a target hinders it": {
+			"version=1.1.0", hindered(history(entry().Deploying())), answer{pending, "1.1.0 is Deploying (#2): Kustomization web: the dry-run failed"},
+		},
+		"it waits, and the Rollout is stalled": {
+			"version=1.1.0", stalled(candidate("1.1.0")), answer{pending, "1.1.0 is a candidate; Stalled: ImagePolicy shop does not exist"},
+		},
+		"it is not known, and nothing is read": {
+			"version=1.1.0", notReady(fixture.MakeRollout("shop").Observed(1).Obj()),
+			answer{pending, "1.1.0 is not known yet: Flux has not reported it, or it is not newer than what runs; Waiting: the registry does not answer"},
+		},
+		"it waits, and the one before failed": {
+			"version=1.3.0", failedBefore(), answer{pending, "1.3.0 is a candidate, held: 1.2.0 failed; Failed: two pods crash"},
 		},
 		"the newest is out":              {"", history(entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
-		"the newest failed":              {"", rollout().Obj(), answer{missed, "1.2.0 is Failed (#3)"}},
+		"the newest failed":              {"", rollout().Obj(), answer{missed, "1.2.0 is Failed (#3): it failed"}},
 		"the newest is a candidate":      {"", candidate("1.1.0"), answer{pending, "1.1.0 is a candidate"}},
 		"the newest is what is pinned":   {"", rollout().Pin("1.1.0").Obj(), answer{pending, "1.1.0 is pinned, and not promoted yet"}},
-		"nothing is known":               {"", history(), answer{pending, "no release is known yet"}},
+		"nothing is known":               {"", history(), answer{pending, "no release is known yet; Waiting: the controller has not looked at it yet"}},
 		"it is out":                      {"version=1.1.0", history(entry().Succeeded()), answer{reached, "1.1.0 is Succeeded (#2)"}},
 		"it deploys":                     {"version=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
-		"it failed":                      {"version=1.1.0", history(entry().Failed()), answer{missed, "1.1.0 is Failed (#2)"}},
+		"it failed":                      {"version=1.1.0", history(entry().Failed()), answer{missed, "1.1.0 is Failed (#2): it failed"}},
 		"it was cancelled":               {"version=1.1.0", history(entry().Cancelled()), answer{missed, "1.1.0 is Cancelled (#2)"}},
 		"it bakes, and is applied":       {"applied=1.1.0", history(entry().Baking(fixture.Noon)), answer{reached, "1.1.0 is InProgress (#2)"}},
 		"it deploys, and is not applied": {"applied=1.1.0", history(entry().Deploying()), answer{pending, "1.1.0 is Deploying (#2)"}},
-		"it was promoted, and failed":    {"promoted=1.1.0", history(entry().Failed()), answer{reached, "1.1.0 is Failed (#2)"}},
+		"it was promoted, and failed":    {"promoted=1.1.0", history(entry().Failed()), answer{reached, "1.1.0 is Failed (#2): it failed"}},
 		"it is held": {
 			"version=1.1.0", candidate("1.1.0", v1alpha1.CandidateHold{Message: "not passing: RolloutGate qa"}),
 			answer{pending, "1.1.0 is a candidate, held: not passing: RolloutGate qa"},
@@ -98,7 +132,7 @@ func TestGoals(t *testing.T) {
 		"not idle":                {"idle", history(entry().Baking(fixture.Noon)), answer{pending, "1.1.0 is InProgress (#2)"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			goal, err := parseGoal(tt.goal)
+			goal, err := parseGoal(tt.goal, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -111,7 +145,7 @@ func TestGoals(t *testing.T) {
 }
 
 func TestCandidateThatDisappearsIsSuperseded(t *testing.T) {
-	goal, err := parseGoal("version=1.1.0")
+	goal, err := parseGoal("version=1.1.0", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +165,7 @@ func TestReleaseThatWasSupersededMeanwhileWasOut(t *testing.T) {
 	deploying := fixture.MakeEntry("1.1.0").ID(2).Deploying()
 	done, next := fixture.MakeEntry("1.1.0").ID(2).Succeeded(), fixture.MakeEntry("1.2.0").ID(3).Deploying()
 	rollout := fixture.MakeRollout("shop").Observed(1)
-	g, err := parseGoal("version=1.1.0")
+	g, err := parseGoal("version=1.1.0", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,8 +179,25 @@ func TestReleaseThatWasSupersededMeanwhileWasOut(t *testing.T) {
 
 func TestWrongGoals(t *testing.T) {
 	for _, text := range []string{"=", "version", "version=", "idle=1", "ready=1.0.0"} {
-		if _, err := parseGoal(text); err == nil {
+		if _, err := parseGoal(text, ""); err == nil {
 			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+func TestGoalAboutAVersionThatIsNamedApart(t *testing.T) {
+	for _, tt := range []struct{ text, version, kind, tag string }{
+		{"", "1.1.0", forVersion, "1.1.0"},
+		{"applied", "1.1.0", forApplied, "1.1.0"},
+		{"applied=1.1.0", "1.1.0", forApplied, "1.1.0"},
+	} {
+		if g, err := parseGoal(tt.text, tt.version); err != nil || g.kind != tt.kind || g.tag != tt.tag {
+			t.Errorf("%s of %s: %+v, %v", tt.text, tt.version, g, err)
+		}
+	}
+	for _, text := range []string{"version=1.2.0", "idle"} {
+		if _, err := parseGoal(text, "1.1.0"); err == nil {
+			t.Errorf("%s of 1.1.0 is accepted", text)
 		}
 	}
 }
