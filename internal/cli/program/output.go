@@ -5,6 +5,7 @@ package program
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -13,6 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/printers"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 )
 
 // answers is the API version of what is computed: it is not stored in any cluster.
@@ -25,6 +29,9 @@ type Output struct {
 	own     []string
 	objects genericclioptions.JSONYamlPrintFlags
 	paths   genericclioptions.JSONPathPrintFlags
+	// to gets the objects that a change prints, one after the other; nil before the first.
+	to      io.Writer
+	printed printers.ResourcePrinter
 }
 
 // NewOutput adds -o with the formats of kubectl that need no template of Go, and with own
@@ -60,6 +67,46 @@ func (o *Output) Print(p *Program, object any) error {
 		return err
 	}
 	return printer.PrintObj(generic, p.Out.Out)
+}
+
+// nameFormat is for the names of objects.
+const nameFormat = "name"
+
+// NewObjects adds -o to a verb that changes objects and can print them.
+func NewObjects(cmd *cobra.Command) *Output {
+	o := NewOutput(cmd, nameFormat)
+	cmd.Flag("output").Usage = "print what is changed, and say the rest on stderr: " + strings.Join(o.formats(), ", ")
+	return o
+}
+
+// Begin checks the format of the objects. If there is one, what is said goes to stderr.
+func (o *Output) Begin(p *Program) error {
+	if o.Is("") {
+		return nil
+	}
+	o.printed = &printers.NamePrinter{ShortOutput: true}
+	if !o.Is(nameFormat) {
+		var err error
+		if o.printed, err = o.printer(); err != nil {
+			return fmt.Errorf("-o: %w", err)
+		}
+	}
+	o.to, p.Out = p.Out.Out, p.Err
+	return nil
+}
+
+// PrintObject prints an object as the API server has it, or would have it.
+func (o *Output) PrintObject(object client.Object) error {
+	if o.to == nil {
+		return nil
+	}
+	generic, err := toUnstructured(object)
+	if err != nil {
+		return err
+	}
+	kind, _ := kinds.OfObject(object)
+	generic.SetGroupVersionKind(kind.GroupVersionKind)
+	return o.printed.PrintObj(generic, o.to)
 }
 
 func (o *Output) printer() (printers.ResourcePrinter, error) {

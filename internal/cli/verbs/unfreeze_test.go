@@ -74,6 +74,10 @@ func TestUnfreeze(t *testing.T) {
 			append(withCandidate("shop", old()), f.own), []string{"--all", "--dry-run"},
 			answer{Out: endsOwn + shopGoes}, []string{"RolloutSchedule freeze-20261121-1100"},
 		},
+		"what is removed by its name": {
+			append(withCandidate("shop", old()), f.own, open), []string{"--all", "-y", "-o", "name"},
+			answer{Out: "rolloutschedule.kuberik.com/freeze-20261121-1100\n", Err: endsOwn + shopGoes + removed}, []string{"RolloutSchedule mornings"},
+		},
 		"a dry run of the API server": {
 			append(withCandidate("shop", old()), f.own), []string{"--all", "--dry-run=server"},
 			answer{Out: endsOwn + shopGoes + "✔ RolloutSchedule freeze-20261121-1100: removed (dry run: nothing was stored)\n"},

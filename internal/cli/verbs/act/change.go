@@ -35,6 +35,7 @@ type changing struct {
 	why    string
 	yes    bool
 	dryRun string
+	out    *program.Output
 	awaiting
 }
 
@@ -52,6 +53,7 @@ func newUnsigned(p *program.Program, cmd *cobra.Command) *changing {
 	flags.BoolVarP(&c.yes, "yes", "y", false, "do not ask, even if something goes out at once")
 	flags.StringVar(&c.dryRun, "dry-run", "", "client: only say what would happen; server: send the change, but store nothing")
 	flags.Lookup("dry-run").NoOptDefVal = dryRunClient
+	c.out = program.NewObjects(cmd)
 	cmd.Args, cmd.ValidArgsFunction = program.OneName(0, "the name of a Rollout"), p.CompleteRollouts
 	return c
 }
@@ -73,7 +75,7 @@ func (is isSo) Error() string { return string(is) }
 const mostConflicts = 5
 
 func (c *changing) run(ctx context.Context, name string, ask asked) error {
-	if err := c.checkDryRun(); err != nil {
+	if err := c.begin(); err != nil {
 		return err
 	}
 	open, err := c.Connect(ctx)
@@ -99,8 +101,7 @@ func (c *changing) carryOut(ctx context.Context, open program.Cluster, name stri
 // agreedTo predicts a change and asks; nil if there is nothing to change.
 func (c *changing) agreedTo(ctx context.Context, before *prediction, predict func() (*prediction, error)) (*prediction, error) {
 	now, err := predict()
-	if so := isSo(""); errors.As(err, &so) {
-		c.Out.Sentence(show.Well, "%s: nothing was sent", so)
+	if c.saysSo("", err) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -108,12 +109,25 @@ func (c *changing) agreedTo(ctx context.Context, before *prediction, predict fun
 	return now, c.agree(ctx, before, now)
 }
 
+// saysSo says that what a user asks for is so already, if the error is that.
+func (c *changing) saysSo(of string, err error) bool {
+	so := isSo("")
+	if !errors.As(err, &so) {
+		return false
+	}
+	c.Out.Sentence(show.Well, "%s%s: nothing was sent", of, so)
+	return true
+}
+
 // insist sends what the user has agreed to. If the object has changed in between, it
 // predicts the change again.
 func (c *changing) insist(ctx context.Context, open program.Cluster, name string, agreed *prediction, predict func() (*prediction, error)) error {
 	for range mostConflicts {
-		if agreed == nil || c.dryRun == dryRunClient {
+		switch {
+		case agreed == nil:
 			return nil
+		case c.dryRun == dryRunClient:
+			return c.print(agreed.changed()...)
 		}
 		err := c.send(ctx, open, agreed)
 		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
@@ -126,17 +140,20 @@ func (c *changing) insist(ctx context.Context, open program.Cluster, name string
 	return fmt.Errorf("%s changes all the time: nothing was sent; try again", name)
 }
 
-func (c *changing) checkDryRun() error {
+// begin checks the flags of a change before anything is read.
+func (c *changing) begin() error {
 	if !slices.Contains([]string{"", dryRunClient, dryRunServer}, c.dryRun) {
 		return fmt.Errorf("--dry-run is client or server, not %q", c.dryRun)
 	}
-	return nil
+	return c.out.Begin(c.Program)
 }
 
 // prediction is a change and its effect.
 type prediction struct {
 	// from is the object as it was read, and to as it will be. Without from, it is created.
 	from, to client.Object
+	// ends are removed, instead of a change of one object.
+	ends []client.Object
 	// effect is in words, without times, and more are the effects on other objects.
 	effect string
 	more   []string
@@ -146,6 +163,14 @@ type prediction struct {
 	unread program.Unread
 	// asks is true if the user must agree for another reason.
 	asks bool
+}
+
+// changed are the objects as they will be, or those that will be removed.
+func (p *prediction) changed() []client.Object {
+	if p.ends != nil {
+		return p.ends
+	}
+	return []client.Object{p.to}
 }
 
 // predict decides as after the request.
@@ -337,7 +362,10 @@ func (c *changing) mustAsk(promotes bool) bool { return promotes && !c.yes && c.
 // send sends the change as one merge patch, on condition that the object is the one of
 // the prediction.
 func (c *changing) send(ctx context.Context, open program.Cluster, p *prediction) error {
-	if p.from == nil {
+	switch {
+	case p.ends != nil:
+		return c.remove(ctx, open, p.ends)
+	case p.from == nil:
 		return c.sendNew(ctx, open, p)
 	}
 	patch := client.MergeFromWithOptions(p.from, client.MergeFromWithOptimisticLock{})
@@ -349,14 +377,15 @@ func (c *changing) send(ctx context.Context, open program.Cluster, p *prediction
 	if c.dryRun == dryRunServer {
 		options = append(options, client.DryRunAll)
 	}
-	switch err := open.Client.Patch(ctx, p.to.DeepCopyObject().(client.Object), patch, options...); {
+	changed := p.to.DeepCopyObject().(client.Object)
+	switch err := open.Client.Patch(ctx, changed, patch, options...); {
 	case apierrors.IsConflict(err):
 		return err
 	case err != nil:
 		return fmt.Errorf("change %s %s: %w", program.KindOf(p.to), p.to.GetName(), err)
 	}
 	c.Out.Sentence(show.Well, "%s %s: %s%s", program.KindOf(p.to), p.to.GetName(), strings.Join(changes, ", "), c.dryRunNote())
-	return nil
+	return c.print(changed)
 }
 
 // sendNew creates an object.
@@ -368,17 +397,27 @@ func (c *changing) sendNew(ctx context.Context, open program.Cluster, p *predict
 	return nil
 }
 
-// create creates an object, unless only its effect is wanted.
+// create creates an object, unless only its effect is wanted, and prints it if that is.
 func (c *changing) create(ctx context.Context, open program.Cluster, object client.Object) error {
 	options := []client.CreateOption{client.FieldOwner(program.FieldManager)}
 	switch c.dryRun {
 	case dryRunClient:
-		return nil
+		return c.print(object)
 	case dryRunServer:
 		options = append(options, client.DryRunAll)
 	}
 	if err := open.Client.Create(ctx, object, options...); err != nil {
 		return fmt.Errorf("create %s %s: %w", program.KindOf(object), object.GetName(), err)
+	}
+	return c.print(object)
+}
+
+// print prints objects if -o is given.
+func (c *changing) print(all ...client.Object) error {
+	for _, object := range all {
+		if err := c.out.PrintObject(object); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -26,7 +26,6 @@ import (
 
 type freezing struct {
 	*changing
-	out             *program.Output
 	selector, until string
 	all, everywhere bool
 }
@@ -55,7 +54,7 @@ What has started goes on. The output names what is not stopped.`,
   # What is frozen?
   %[1]s freeze -A`, p.Called),
 	}
-	f := &freezing{changing: newChanging(p, cmd), out: program.NewOutput(cmd)}
+	f := &freezing{changing: newChanging(p, cmd)}
 	flags := cmd.Flags()
 	flags.Lookup("message").Usage = "why nothing may go out, for those who wait; required"
 	flags.Lookup("yes").Usage = "do not ask: as for other verbs, but a freeze lets nothing go out and never asks"
@@ -79,13 +78,10 @@ What has started goes on. The output names what is not stopped.`,
 
 // listsOnly reports whether a verb lists what it has made, because nothing to change was
 // chosen. Flags of a change, the given ones besides those of all changes, do not go with a
-// list, and -o does not go with a change.
+// list.
 func (c *changing) listsOnly(cmd *cobra.Command, chosen bool, choose string, flags ...string) (bool, error) {
 	flags = append(flags, "message", "until", "yes", "dry-run")
-	switch {
-	case chosen && cmd.Flags().Changed("output"):
-		return false, errors.New("-o is for the list of what there is")
-	case !chosen && slices.ContainsFunc(flags, cmd.Flags().Changed):
+	if !chosen && slices.ContainsFunc(flags, cmd.Flags().Changed) {
 		return false, fmt.Errorf("%s; see: %s --help", choose, cmd.CommandPath())
 	}
 	return !chosen, nil
@@ -148,7 +144,7 @@ func (f *freezing) check(names []string) error {
 	case f.why == "":
 		return errors.New(`others will ask why nothing goes out: say it, with -m "..."`)
 	}
-	return f.checkDryRun()
+	return f.begin()
 }
 
 // one freezes one Rollout.

@@ -44,7 +44,7 @@ failed before, it stays out.`,
 }
 
 func (c *changing) lift(ctx context.Context, name string) error {
-	if err := c.checkDryRun(); err != nil {
+	if err := c.begin(); err != nil {
 		return err
 	}
 	namespace, err := c.Namespace()

@@ -27,7 +27,6 @@ import (
 
 type quarantining struct {
 	*changing
-	out                *program.Output
 	until              string
 	always, everywhere bool
 	// ends is when it ends; nil if it does not end by itself.
@@ -57,7 +56,7 @@ unless you give --always.`,
   # What is held in this namespace?
   %[1]s quarantine`, p.Called),
 	}
-	q := &quarantining{changing: newChanging(p, cmd), out: program.NewOutput(cmd)}
+	q := &quarantining{changing: newChanging(p, cmd)}
 	flags := cmd.Flags()
 	flags.Lookup("message").Usage = "why, for those who wait; required"
 	flags.StringVar(&q.why, "reason", "", "an old name of --message")
@@ -90,7 +89,7 @@ func (q *quarantining) run(ctx context.Context, name string) error {
 	if q.why == "" {
 		return errors.New(`others will ask why the release is held: say it, with -m "..."`)
 	}
-	if err := errors.Join(q.checkDryRun(), q.parseUntil()); err != nil {
+	if err := errors.Join(q.begin(), q.parseUntil()); err != nil {
 		return err
 	}
 	namespace, err := q.Namespace()

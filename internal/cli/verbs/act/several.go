@@ -49,7 +49,7 @@ func (s *several) run(ctx context.Context, names []string, ask asked) error {
 	if err != nil {
 		return fmt.Errorf("--selector: %w", err)
 	}
-	if err := s.checkDryRun(); err != nil {
+	if err := s.begin(); err != nil {
 		return err
 	}
 	open, err := s.Connect(ctx)
@@ -93,10 +93,8 @@ func (s *several) predictAll(ctx context.Context, open program.Cluster, names []
 	for _, name := range names {
 		p, err := s.predictIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, user, ask)
 		var no program.Exit
-		so := isSo("")
 		switch {
-		case errors.As(err, &so):
-			s.Out.Sentence(show.Well, "%s: %s: nothing was sent", name, so)
+		case s.saysSo(name+": ", err):
 		case errors.As(err, &no) && no.Code == program.No:
 			s.Err.Sentence(show.Warns, "%s: %s", name, no.Err)
 			refused = true

@@ -4,7 +4,6 @@ package act
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -62,28 +61,43 @@ func (u *unfreezing) run(ctx context.Context, names []string) error {
 	if u.everywhere {
 		namespace = ""
 	}
+	return u.carryOut(ctx, open, "what is frozen", func() (*prediction, error) { return u.predict(ctx, open, namespace, names) })
+}
+
+// predict says what happens without the freezes that are to end.
+func (u *unfreezing) predict(ctx context.Context, open program.Cluster, namespace string, names []string) (*prediction, error) {
 	facts, err := u.Take(ctx, open, namespace)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	ended, err := u.chosen(ctx, facts, namespace, names)
-	if so := isSo(""); errors.As(err, &so) {
-		u.Out.Sentence(show.Well, "%s: nothing was sent", so)
-		return nil
-	} else if err != nil {
-		return err
+	if err != nil {
+		return nil, err
 	}
-	if err := u.agreeTo(ctx, facts, ended); err != nil {
-		return err
+	p := &prediction{ends: ended}
+	for _, object := range ended {
+		a := inspect.FreezeOf(object, u.Now())
+		p.more = append(p.more, fmt.Sprintf("ends %s %s, frozen until %s: %s", a.Kind, a.Name, a.End(u.Now(), u.Zone), a.Why))
 	}
-	return u.remove(ctx, open, ended)
+	after, err := unfrozen(ctx, facts, ended)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.effects(ctx, u.changing.Program, facts, after); err != nil {
+		return nil, err
+	}
+	p.effect, p.more = p.more[0], p.more[1:]
+	if !p.promotes {
+		p.more = append(p.more, "nothing goes out at once")
+	}
+	return p, nil
 }
 
 func (u *unfreezing) check(names []string) error {
 	if several := u.all || u.everywhere; len(names) > 1 || several == (len(names) == 1) {
 		return fmt.Errorf("say what to unfreeze: a Rollout or a freeze, or --all, or -A; see: %s", u.CommandLine("", "freeze", "-A"))
 	}
-	return u.checkDryRun()
+	return u.begin()
 }
 
 // chosen returns the freezes that are to end.
@@ -123,33 +137,6 @@ func isFreezeOf(o client.Object, name string) bool {
 	return o.GetName() == name || isGate && gate.RolloutName() == name
 }
 
-// agreeTo shows what happens without the freezes, and asks if a release goes out at once.
-func (u *unfreezing) agreeTo(ctx context.Context, facts *snapshot.Snapshot, ended []client.Object) error {
-	for _, object := range ended {
-		a := inspect.FreezeOf(object, u.Now())
-		u.Out.Sentence(show.Do, "ends %s %s, frozen until %s: %s", a.Kind, a.Name, a.End(u.Now(), u.Zone), a.Why)
-	}
-	after, err := unfrozen(ctx, facts, ended)
-	if err != nil {
-		return err
-	}
-	p := &prediction{}
-	if err := p.effects(ctx, u.changing.Program, facts, after); err != nil {
-		return err
-	}
-	for _, effect := range p.more {
-		u.Out.Sentence(show.Do, "%s", effect)
-	}
-	if !p.promotes {
-		u.Out.Sentence(show.Do, "nothing goes out at once")
-	}
-	u.sayUnread(p.unread)
-	if u.mustAsk(p.promotes) {
-		return u.AskUser(ctx)
-	}
-	return nil
-}
-
 // unfrozen returns the facts without freezes, and without the gates that show the state of
 // a schedule among them: Kubernetes removes those with it.
 func unfrozen(ctx context.Context, facts *snapshot.Snapshot, ended []client.Object) (*snapshot.Snapshot, error) {
@@ -167,20 +154,17 @@ func unfrozen(ctx context.Context, facts *snapshot.Snapshot, ended []client.Obje
 	return facts.Without(gone...)
 }
 
-// remove deletes freezes, unless only the effect is wanted.
-func (u *unfreezing) remove(ctx context.Context, open program.Cluster, ended []client.Object) error {
-	if u.dryRun == dryRunClient {
-		return nil
-	}
-	for _, object := range ended {
+// remove deletes objects as they were when their effect was shown.
+func (c *changing) remove(ctx context.Context, open program.Cluster, all []client.Object) error {
+	for _, object := range all {
 		options := []client.DeleteOption{client.Preconditions{UID: ptr.To(object.GetUID())}}
-		if u.dryRun == dryRunServer {
+		if c.dryRun == dryRunServer {
 			options = append(options, client.DryRunAll)
 		}
 		if err := open.Client.Delete(ctx, object, options...); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete %s %s: %w", program.KindOf(object), object.GetName(), err)
 		}
-		u.Out.Sentence(show.Well, "%s %s: removed%s", program.KindOf(object), object.GetName(), u.dryRunNote())
+		c.Out.Sentence(show.Well, "%s %s: removed%s", program.KindOf(object), object.GetName(), c.dryRunNote())
 	}
-	return nil
+	return c.print(all...)
 }
