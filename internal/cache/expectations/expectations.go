@@ -41,13 +41,24 @@ func (v *Versions) Wrote(object client.Object) {
 	v.known().Add(object.GetUID(), object.GetResourceVersion())
 }
 
-// Stale reports whether this process wrote the object after the given copy was read.
+// gone is the version of an object that was deleted: each copy of it is older.
+const gone = ""
+
+// Deleted remembers that this process deleted the object.
+func (v *Versions) Deleted(object client.Object) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.known().Add(object.GetUID(), gone)
+}
+
+// Stale reports whether this process wrote or deleted the object after the given copy was
+// read.
 func (v *Versions) Stale(cached client.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	written, ok := v.known().Get(cached.GetUID())
-	if !ok {
-		return false
+	if !ok || written == gone {
+		return ok
 	}
 	order, err := resourceversion.CompareResourceVersion(cached.GetResourceVersion(), written.(string))
 	if err == nil && order < 0 {

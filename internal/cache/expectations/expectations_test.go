@@ -33,6 +33,21 @@ func TestCopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
 	}
 }
 
+func TestEachCopyOfADeletedObjectIsBehind(t *testing.T) {
+	var writes Versions
+	gone := writes.ForgetGone()
+	writes.Deleted(object("a", "10"))
+	for _, version := range []string{"9", "10", "11", "9"} {
+		if !writes.Stale(object("a", version)) {
+			t.Errorf("the copy at %s is not stale", version)
+		}
+	}
+	gone.Delete(event.DeleteEvent{Object: object("a", "11")})
+	if writes.Len() != 0 {
+		t.Error("it is remembered after its event")
+	}
+}
+
 // An object that is deleted before its next lookup must not stay for ever.
 func TestSoManyWritesAreRemembered(t *testing.T) {
 	var writes Versions

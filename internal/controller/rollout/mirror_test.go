@@ -3,14 +3,19 @@
 package rollout
 
 import (
+	"context"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cache/expectations"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -71,4 +76,24 @@ func TestGateOfAUserIsNoMirror(t *testing.T) {
 	s.rest("shop")
 	s.Expect(s.mirror().Spec.AllowedVersions).To(BeNil())
 	s.Expect(s.rollout("shop").Status.ReleaseCandidates[0].Holds).To(ContainElement(HaveField("Reason", v1alpha1.SomeGatesBlockingReason)))
+}
+
+// TestMirrorIsDeletedOnce: the cache may show it for a while.
+func TestMirrorIsDeletedOnce(t *testing.T) {
+	g := NewWithT(t)
+	gate, deletions := &v1alpha1.RolloutGate{}, 0
+	gate.Namespace, gate.Name, gate.UID = "shop", "shop-holds", "a"
+	scheme := runtime.NewScheme()
+	g.Expect(v1alpha1.AddToScheme(scheme)).To(Succeed())
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithObjects(gate).Build(), interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, options ...client.DeleteOption) error {
+			deletions++
+			return c.Delete(ctx, o, options...)
+		},
+	})
+	writes := &expectations.Versions{}
+	for range 3 {
+		g.Expect(mirrorWriter{c, writes}.update(t.Context(), gate, nil)).To(Succeed())
+	}
+	g.Expect(deletions).To(Equal(1))
 }

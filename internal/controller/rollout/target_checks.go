@@ -25,10 +25,7 @@ import (
 // first ones begin the next pass.
 func (r *Reconciler) keepTargetChecks(ctx context.Context, s *gather.Snapshot) bool {
 	for i := range min(len(s.TargetChecks.Surplus), mostWrites) {
-		check := &s.TargetChecks.Surplus[i]
-		if err := r.Client.Delete(ctx, check, client.Preconditions{UID: &check.UID}); client.IgnoreNotFound(err) != nil {
-			s.Err = errors.Join(s.Err, fmt.Errorf("delete a HealthCheck that is not needed any more: %w", err))
-		}
+		s.Err = errors.Join(s.Err, r.deleteTargetCheck(ctx, &s.TargetChecks.Surplus[i]))
 	}
 	for i := range min(len(s.TargetChecks.Missing), mostWrites) {
 		check := &s.TargetChecks.Missing[i]
@@ -55,6 +52,19 @@ func whyMissing(err error) string {
 		return "could not be created, because the API server forbids it: let the role of this controller create healthchecks.kuberik.com, and look at quotas"
 	}
 	return "could not be created" + gather.Because(err)
+}
+
+// deleteTargetCheck deletes a HealthCheck. While the cache still shows it, it is not deleted
+// again.
+func (r *Reconciler) deleteTargetCheck(ctx context.Context, check *v1alpha1.HealthCheck) error {
+	if r.writes.Stale(check) {
+		return nil
+	}
+	if err := client.IgnoreNotFound(r.Client.Delete(ctx, check, client.Preconditions{UID: &check.UID})); err != nil {
+		return fmt.Errorf("delete a HealthCheck that is not needed any more: %w", err)
+	}
+	r.writes.Deleted(check)
+	return nil
 }
 
 // createTargetCheck creates a check. One that exists already is corrected, if the Rollout

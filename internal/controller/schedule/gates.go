@@ -219,10 +219,14 @@ func (r *Reconciler) create(ctx context.Context, s gather.Schedule, rollout *v1a
 }
 
 func (r *Reconciler) drop(ctx context.Context, gate *v1alpha1.RolloutGate, writes *allowance) error {
-	if !gate.DeletionTimestamp.IsZero() || !writes.take() {
+	if !gate.DeletionTimestamp.IsZero() || r.writes.Stale(gate) || !writes.take() {
 		return nil
 	}
-	return client.IgnoreNotFound(wrap(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}), "delete", gate))
+	err := client.IgnoreNotFound(wrap(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}), "delete", gate))
+	if err == nil {
+		r.writes.Deleted(gate)
+	}
+	return err
 }
 
 func wrap(err error, verb string, gate *v1alpha1.RolloutGate) error {
