@@ -146,13 +146,14 @@ func TestDigestsAreSwitchedOnWithoutAnUpgrade(t *testing.T) {
 
 func TestUnsignedDigestFails(t *testing.T) {
 	s, _ := byDigest(t)
-	s.SetDeployTimeout(time.Second)
 	s.Create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "keys"}, StringData: map[string]string{"ann.pub": unsigned}})
 	source := s.OCIRepository("")
 	s.Change(source, func() {
 		source.Spec.Verify = &sourcev1.OCIRepositoryVerification{Provider: "cosign", SecretRef: &meta.LocalObjectReference{Name: "keys"}}
 	})
 	s.Publish(s.ConfigRelease("1.1.0"))
+	awaitFailedTarget(s, "1.1.0", "signature")
+	s.SetDeployTimeout(time.Second)
 	failed := s.AwaitState("1.1.0", v1alpha1.BakeFailed)
 	if why := *failed.Current().BakeStatusMessage; !strings.Contains(why, "signature") {
 		t.Errorf("it failed because %q", why)
