@@ -8,7 +8,8 @@ import (
 	"github.com/mattn/go-runewidth"
 )
 
-// fewest is how many columns a text must have to be wrapped beside what it is about.
+// fewest is how wide the last column must be for a text to be wrapped in it. In a narrower one
+// the text goes below its row.
 const fewest = 24
 
 // ellipsis shows where a text was cut.
