@@ -5,6 +5,7 @@
 package expectations
 
 import (
+	"context"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -44,11 +45,17 @@ func (v *Versions) Wrote(object client.Object) {
 // gone is the version of an object that was deleted: each copy of it is older.
 const gone = ""
 
-// Deleted remembers that this process deleted the object.
-func (v *Versions) Deleted(object client.Object) {
+// Delete deletes the object, and remembers that. One that is gone already is no error. Ask
+// Stale first: the cache may still show what was deleted.
+func (v *Versions) Delete(ctx context.Context, w client.Writer, object client.Object) error {
+	uid := object.GetUID()
+	if err := client.IgnoreNotFound(w.Delete(ctx, object, client.Preconditions{UID: &uid})); err != nil {
+		return err
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.known().Add(object.GetUID(), gone)
+	v.known().Add(uid, gone)
+	return nil
 }
 
 // Stale reports whether this process wrote or deleted the object after the given copy was

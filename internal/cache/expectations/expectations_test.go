@@ -6,7 +6,9 @@ import (
 	"strconv"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -36,7 +38,14 @@ func TestCopyThatDoesNotShowAWriteIsBehindIt(t *testing.T) {
 func TestEachCopyOfADeletedObjectIsBehind(t *testing.T) {
 	var writes Versions
 	gone := writes.ForgetGone()
-	writes.Deleted(object("a", "10"))
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	without := fake.NewClientBuilder().WithScheme(scheme).Build()
+	if err := writes.Delete(t.Context(), without, object("a", "10")); err != nil { // it is gone already
+		t.Fatal(err)
+	}
 	for _, version := range []string{"9", "10", "11", "9"} {
 		if !writes.Stale(object("a", version)) {
 			t.Errorf("the copy at %s is not stale", version)

@@ -67,7 +67,7 @@ func (w mirrorWriter) update(ctx context.Context, gate *v1alpha1.RolloutGate, fr
 	case w.writes.Stale(gate), free != nil && shown != nil && slices.Equal(*shown, free):
 		return nil
 	case free == nil:
-		return w.delete(ctx, gate)
+		return w.writes.Delete(ctx, w.client, gate)
 	}
 	changed := gate.DeepCopy()
 	changed.Spec.AllowedVersions, changed.Spec.Passing = &free, nil
@@ -77,15 +77,6 @@ func (w mirrorWriter) update(ctx context.Context, gate *v1alpha1.RolloutGate, fr
 	}
 	w.writes.Wrote(written)
 	return nil
-}
-
-// delete deletes the gate. While the cache still shows it, it is not deleted again.
-func (w mirrorWriter) delete(ctx context.Context, gate *v1alpha1.RolloutGate) error {
-	err := client.IgnoreNotFound(w.client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}))
-	if err == nil {
-		w.writes.Deleted(gate)
-	}
-	return err
 }
 
 // create creates the gate. One of another Rollout that has that name stays as it is.

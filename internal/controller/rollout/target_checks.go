@@ -60,10 +60,9 @@ func (r *Reconciler) deleteTargetCheck(ctx context.Context, check *v1alpha1.Heal
 	if r.writes.Stale(check) {
 		return nil
 	}
-	if err := client.IgnoreNotFound(r.Client.Delete(ctx, check, client.Preconditions{UID: &check.UID})); err != nil {
+	if err := r.writes.Delete(ctx, r.Client, check); err != nil {
 		return fmt.Errorf("delete a HealthCheck that is not needed any more: %w", err)
 	}
-	r.writes.Deleted(check)
 	return nil
 }
 

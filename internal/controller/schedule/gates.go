@@ -222,11 +222,7 @@ func (r *Reconciler) drop(ctx context.Context, gate *v1alpha1.RolloutGate, write
 	if !gate.DeletionTimestamp.IsZero() || r.writes.Stale(gate) || !writes.take() {
 		return nil
 	}
-	err := client.IgnoreNotFound(wrap(r.Client.Delete(ctx, gate, client.Preconditions{UID: &gate.UID}), "delete", gate))
-	if err == nil {
-		r.writes.Deleted(gate)
-	}
-	return err
+	return wrap(r.writes.Delete(ctx, r.Client, gate), "delete", gate)
 }
 
 func wrap(err error, verb string, gate *v1alpha1.RolloutGate) error {
