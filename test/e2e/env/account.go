@@ -129,5 +129,8 @@ func describe(r *v1alpha1.Rollout) string {
 	for _, c := range r.Status.Conditions {
 		fmt.Fprintf(&text, "condition: %s\n", Condition(r, c.Type))
 	}
+	if text.Len() == 0 {
+		return "no status: the controller has not seen the Rollout"
+	}
 	return text.String()
 }

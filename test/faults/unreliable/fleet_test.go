@@ -55,7 +55,17 @@ func newFleet(t *testing.T, size int) *fleet {
 	for i := range size {
 		f.apps = append(f.apps, env.NewApplication(t, f.plane, kinds[i%len(kinds)]...))
 	}
+	f.awaitController()
 	return f
+}
+
+// awaitController waits until the controller has seen each Rollout. Before, it opens its
+// watches, and those that fail are opened again after up to a minute: too long for a test.
+func (f *fleet) awaitController() {
+	f.t.Helper()
+	for _, s := range f.apps {
+		s.Await("what the controller says of it", func(r *v1alpha1.Rollout) bool { return r.Status.ObservedGeneration > 0 })
+	}
 }
 
 // connect puts the wire between the controller and the API server.
