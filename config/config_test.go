@@ -88,16 +88,17 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
-func TestManagerRolePatchesHelmReleasesAndReadsThreeCRDs(t *testing.T) {
+func TestManagerRolePatchesLateKindsAndReadsFourCRDs(t *testing.T) {
 	g := NewWithT(t)
 	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
 	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch", "patch"))
+	g.Expect(allowedVerbs(rules, "source.toolkit.fluxcd.io/gitrepositories")).To(ConsistOf("get", "list", "watch", "patch"))
 	const definitions = "customresourcedefinitions"
 	g.Expect(allowedVerbs(rules, "apiextensions.k8s.io/"+definitions)).To(ConsistOf("list", "watch"))
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, definitions) {
 			g.Expect(rule.ResourceNames).To(ConsistOf(
-				"helmreleases.helm.toolkit.fluxcd.io", "environments.environments.kuberik.com", "releasequarantines.kuberik.com"))
+				"helmreleases.helm.toolkit.fluxcd.io", "gitrepositories.source.toolkit.fluxcd.io", "environments.environments.kuberik.com", "releasequarantines.kuberik.com"))
 		}
 	}
 }

@@ -49,8 +49,8 @@ const (
 )
 
 const (
-	// RolloutAnnotation on an OCIRepository names the Rollout that writes its
-	// spec.ref.tag. Do not put any other rollout.kuberik.com annotation there: clients of
+	// RolloutAnnotation on an OCIRepository or a GitRepository names the Rollout that writes
+	// its spec.ref.tag. Do not put any other rollout.kuberik.com annotation there: clients of
 	// this API read the value of any such key as a Rollout's name.
 	RolloutAnnotation = "rollout.kuberik.com/rollout"
 

@@ -98,7 +98,7 @@ const (
 )
 
 // TargetReason is why a target is in its state.
-// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted;DigestUnknown;OtherImage
+// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted;DigestUnknown;OtherImage;CommitUnknown
 type TargetReason string
 
 const (
@@ -139,10 +139,11 @@ const (
 	TargetNotApplied TargetReason = "NotApplied"
 	// TargetUnhealthy: Flux applied the release, and what it applied did not become healthy.
 	TargetUnhealthy TargetReason = "Unhealthy"
-	// TargetNoConsumer: nothing is known to apply what the OCIRepository pulls.
+	// TargetNoConsumer: nothing is known to apply what the OCIRepository or GitRepository
+	// pulls.
 	TargetNoConsumer TargetReason = "NoConsumer"
-	// TargetConsumerElsewhere: what applies the OCIRepository is in another namespace, and
-	// is not followed.
+	// TargetConsumerElsewhere: what applies the OCIRepository or GitRepository is in another
+	// namespace, and is not followed.
 	TargetConsumerElsewhere TargetReason = "ConsumerElsewhere"
 	// TargetNotPromoted: Flux runs a version that the Rollout has not promoted.
 	TargetNotPromoted TargetReason = "NotPromoted"
@@ -150,12 +151,15 @@ const (
 	TargetDigestUnknown TargetReason = "DigestUnknown"
 	// TargetOtherImage: the object gets the digest of the release, and pulls another image.
 	TargetOtherImage TargetReason = "OtherImage"
+	// TargetCommitUnknown: the status of the HelmRelease does not show of which commit its
+	// chart is, which a GitRepository of the Rollout has.
+	TargetCommitUnknown TargetReason = "CommitUnknown"
 )
 
 // TargetStatus shows one Flux object that the Rollout writes, or that must have applied
 // what the Rollout writes.
 type TargetStatus struct {
-	// kind is OCIRepository, Kustomization or HelmRelease.
+	// kind is OCIRepository, GitRepository, Kustomization or HelmRelease.
 	// +required
 	Kind string `json:"kind"`
 	// name is the name of the object.
@@ -168,7 +172,7 @@ type TargetStatus struct {
 	// +optional
 	Version string `json:"version,omitempty"`
 	// digest is the digest that Flux had pulled by that tag when the target was last
-	// observed to be applied. Only an OCIRepository has it.
+	// observed to be applied; of a GitRepository, the commit. No other kind has it.
 	// +optional
 	Digest string `json:"digest,omitempty"`
 	// state is Pending, Applied, Failed or Conflict.

@@ -179,7 +179,10 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	if err := w.watchQuarantines(ctx, rollouts); err != nil {
 		return err
 	}
-	return w.watchHelmReleases(ctx, rollouts)
+	if err := w.watchLate(ctx, gitRepositories, rollouts.WatchGitRepositories); err != nil {
+		return err
+	}
+	return w.watchLate(ctx, helmReleases, rollouts.WatchHelmReleases)
 }
 
 func (w wiring) registerSchedules(ctx context.Context) error {
@@ -218,7 +221,7 @@ func (w wiring) registerHealthChecks(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	if err := w.watchHelmReleases(ctx, checks); err != nil {
+	if err := w.watchLate(ctx, helmReleases, checks.WatchHelmReleases); err != nil {
 		return err
 	}
 	return w.registerMeasurements(ctx)

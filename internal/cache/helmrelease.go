@@ -11,7 +11,7 @@ import (
 
 // trimHelmRelease removes the inventory and the values, except those that Rollouts write,
 // and keeps only the newest version of the history. Of HelmReleases that no Rollout
-// writes and whose chart is not in an OCIRepository, only their existence is kept.
+// writes and whose chart is in no OCIRepository or GitRepository, only their existence is kept.
 func trimHelmRelease(h *helmv2.HelmRelease) {
 	targets.KeepOwnFields(h)
 	written := len(targets.RolloutsOf(h)) > 0
@@ -36,7 +36,7 @@ func trimHelmRelease(h *helmv2.HelmRelease) {
 // trimHelm keeps what shows how far helm-controller is with the chart and the values.
 func trimHelm(h *helmv2.HelmRelease) {
 	spec := helmv2.HelmReleaseSpec{
-		ChartRef: h.Spec.ChartRef, Values: h.Spec.Values, ValuesFrom: h.Spec.ValuesFrom,
+		ChartRef: h.Spec.ChartRef, Chart: targets.GitChart(h), Values: h.Spec.Values, ValuesFrom: h.Spec.ValuesFrom,
 		Suspend: h.Spec.Suspend, WaitStrategy: h.Spec.WaitStrategy,
 	}
 	if set := h.GetUpgrade().Timeout; set != nil || h.Spec.Timeout != nil {

@@ -85,7 +85,7 @@ func (t *trimmer) trim(o any) (any, error) {
 
 func trim(o client.Object) {
 	switch o := o.(type) {
-	case *sourcev1.OCIRepository:
+	case targets.Repository:
 		trimRepository(o)
 	case *kustomizev1.Kustomization:
 		trimKustomization(o)
@@ -160,11 +160,42 @@ func fitted[T any](elements []T) []T {
 	return append(make([]T, 0, len(elements)), elements...)
 }
 
-func trimRepository(r *sourcev1.OCIRepository) {
+func trimRepository(r targets.Repository) {
+	switch r := r.(type) {
+	case *sourcev1.OCIRepository:
+		trimOCIRepository(r)
+	case *sourcev1.GitRepository:
+		trimGitRepository(r)
+	}
+}
+
+func trimOCIRepository(r *sourcev1.OCIRepository) {
 	targets.KeepOwnFields(r)
 	lastHandled := trimTarget(r, r.Status.LastHandledReconcileAt)
 	r.Spec = sourcev1.OCIRepositorySpec{URL: r.Spec.URL, Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
 	status := sourcev1.OCIRepositoryStatus{
+		ObservedGeneration: r.Status.ObservedGeneration, Conditions: readConditions(r.Status.Conditions),
+	}
+	status.LastHandledReconcileAt = lastHandled
+	if r.Status.Artifact != nil {
+		status.Artifact = &meta.Artifact{Revision: r.Status.Artifact.Revision}
+	}
+	r.Status = status
+}
+
+// trimGitRepository keeps the same fields. Of GitRepositories whose tag no Rollout writes,
+// only their existence is kept.
+func trimGitRepository(r *sourcev1.GitRepository) {
+	if targets.RolloutOf(r) == "" {
+		r.ManagedFields = nil
+		trimMetadata(r)
+		r.Spec, r.Status = sourcev1.GitRepositorySpec{}, sourcev1.GitRepositoryStatus{}
+		return
+	}
+	targets.KeepOwnFields(r)
+	lastHandled := trimTarget(r, r.Status.LastHandledReconcileAt)
+	r.Spec = sourcev1.GitRepositorySpec{URL: r.Spec.URL, Reference: r.Spec.Reference, Suspend: r.Spec.Suspend}
+	status := sourcev1.GitRepositoryStatus{
 		ObservedGeneration: r.Status.ObservedGeneration, Conditions: readConditions(r.Status.Conditions),
 	}
 	status.LastHandledReconcileAt = lastHandled

@@ -31,7 +31,7 @@ const PageSize = 250
 func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Object, resync time.Duration,
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	switch example.(type) {
-	case *sourcev1.OCIRepository, *kustomizev1.Kustomization, *helmv2.HelmRelease, *imagev1.ImagePolicy,
+	case *sourcev1.OCIRepository, *sourcev1.GitRepository, *kustomizev1.Kustomization, *helmv2.HelmRelease, *imagev1.ImagePolicy,
 		*imagev1.ImageRepository, *v1alpha1.Rollout, *v1alpha1.HealthCheck:
 		all := toolscache.ToListerWatcherWithContext(from)
 		from = toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{

@@ -72,6 +72,8 @@ func (w *words) share(o client.Object) {
 	switch o := o.(type) {
 	case *sourcev1.OCIRepository:
 		w.shareFlux(&o.Status.Conditions)
+	case *sourcev1.GitRepository:
+		w.shareFlux(&o.Status.Conditions)
 	case *kustomizev1.Kustomization:
 		w.shareFlux(&o.Status.Conditions)
 		w.shareSource(&o.Spec.SourceRef)

@@ -33,8 +33,8 @@ type Gatherer struct {
 	Client client.Reader
 	// Live reads past the caches, where an old copy would do harm.
 	Live client.Reader
-	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories, OCIRepositories and
-	// Environments of other namespaces.
+	// NoCrossNamespaceRefs refuses HealthChecks, ImageRepositories, OCIRepositories,
+	// GitRepositories and Environments of other namespaces.
 	NoCrossNamespaceRefs bool
 	// OneNamespace is true if Client has the Kustomizations and HelmReleases of only one
 	// namespace. What consumes an OCIRepository from others is then what the status shows.
@@ -42,6 +42,9 @@ type Gatherer struct {
 	// HelmReleases looks for targets among HelmReleases too. Not every cluster serves
 	// them. Client needs their index, see [targets.IndexHelmReleases].
 	HelmReleases bool
+	// GitRepositories looks for targets among GitRepositories too. Not every account may read
+	// them. Client needs their index, see [targets.IndexGitRepositories].
+	GitRepositories bool
 	// Environments reads the Environments of Rollouts, and what those before them say. Not
 	// every cluster serves them. Client needs their indexes, see [IndexEnvironments].
 	Environments bool

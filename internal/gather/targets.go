@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,11 +48,11 @@ func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 
 // Targets returns the targets of a Rollout.
 func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]targets.Target, error) {
-	found, err := targets.Find(ctx, g.Client, rollout)
+	found, err := targets.Find(ctx, g.Client, rollout, g.GitRepositories)
 	if err != nil || !g.HelmReleases {
 		return found, err
 	}
-	return targets.WithHelmReleases(ctx, g.Client, rollout, found)
+	return targets.WithHelmReleases(ctx, g.Client, rollout, found, g.GitRepositories)
 }
 
 // withoutTargets records that the targets could not be read. None is written.
@@ -98,10 +99,13 @@ func subjectOf(t targets.Target) kustomization.Subject {
 // permitted reports a conflict if the source of a target is in another namespace and that
 // is not allowed.
 func (g Gatherer) permitted(t targets.Target, seen content.Target) content.Target {
-	if source := t.ForeignSource(); g.NoCrossNamespaceRefs && source != "" {
+	if source, foreign := t.ForeignSource(); g.NoCrossNamespaceRefs && foreign {
 		seen.State, seen.Reason = v1alpha1.TargetConflict, v1alpha1.TargetAccessDenied
-		seen.Message = fmt.Sprintf("its source is OCIRepository %s, but references across namespaces are not allowed: "+
-			"use an OCIRepository of this namespace", source)
+		article := "an"
+		if source.Kind == sourcev1.GitRepositoryKind {
+			article = "a"
+		}
+		seen.Message = fmt.Sprintf("its source is %s, but references across namespaces are not allowed: use %s %s of this namespace", source, article, source.Kind)
 	}
 	return seen
 }
@@ -114,7 +118,7 @@ func remember(rollout *v1alpha1.Rollout, t targets.Target, seen content.Target, 
 		return seen
 	}
 	was := seen.StoredIn(rollout.Status.Targets, release.Tag)
-	if was == nil || was.State != v1alpha1.TargetFailed && !stillLacks(t, was) {
+	if was == nil || was.State != v1alpha1.TargetFailed && !stillLacks(t, was, release) {
 		return seen
 	}
 	if written := !t.Writable(release) && !t.OwnsTooMuch(); written && was.Reason == v1alpha1.TargetRejected {
@@ -128,8 +132,8 @@ func remember(rollout *v1alpha1.Rollout, t targets.Target, seen content.Target, 
 
 // stillLacks reports whether Flux could not get what a target should apply, and has not
 // come further since then.
-func stillLacks(t targets.Target, was *v1alpha1.TargetStatus) bool {
-	return was.State == v1alpha1.TargetPending && was.Reason == v1alpha1.TargetArtifactFailed && t.LacksArtifact()
+func stillLacks(t targets.Target, was *v1alpha1.TargetStatus, release targets.Release) bool {
+	return was.State == v1alpha1.TargetPending && was.Reason == v1alpha1.TargetArtifactFailed && t.LacksArtifact(release)
 }
 
 // release returns the release that targets should have; empty if it is not known yet.

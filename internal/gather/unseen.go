@@ -32,6 +32,9 @@ func (g Gatherer) UnseenTarget(ctx context.Context, namespace string) (string, e
 	if g.HelmReleases {
 		kinds[helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind)] = &helmv2.HelmReleaseList{}
 	}
+	if g.GitRepositories {
+		kinds[sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind)] = &sourcev1.GitRepositoryList{}
+	}
 	for kind, list := range kinds {
 		seen, err := g.cached(ctx, namespace, list)
 		if err != nil {

@@ -56,7 +56,7 @@ type Env struct {
 func Kinds() []client.Object {
 	return []client.Object{
 		&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
-		&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &kustomizev1.Kustomization{},
+		&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &sourcev1.GitRepository{}, &kustomizev1.Kustomization{},
 		&helmv2.HelmRelease{}, &environmentsv1.Environment{}, &v1alpha1.ReleaseQuarantine{},
 	}
 }

@@ -80,7 +80,7 @@ func (p *Program) ViewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 	}
 	from := witness{facts, Unread{}}
 	g := gather.Gatherer{
-		Client: from, Live: from, OneNamespace: true, HelmReleases: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
+		Client: from, Live: from, OneNamespace: true, HelmReleases: true, GitRepositories: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
 		Environments: facts.Serves(&environmentsv1.Environment{}),
 		Quarantines:  ServesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster,
 		UnreadSchedules: facts.Refused(&v1alpha1.RolloutSchedule{}, &v1alpha1.ClusterRolloutSchedule{}),

@@ -61,15 +61,24 @@ func nameIn(o client.Object) (client.Object, client.ObjectKey) {
 	case *imagev1.ImagePolicy:
 		return &imagev1.ImageRepository{}, imagepolicy.RepositoryOf(o)
 	case *kustomizev1.Kustomization:
-		if key, ok := targets.SourceOf(o); ok {
-			return &sourcev1.OCIRepository{}, key
+		if ref, ok := targets.SourceOf(o); ok && ref.Kind == sourcev1.OCIRepositoryKind {
+			return &sourcev1.OCIRepository{}, ref.NamespacedName
 		}
 	case *helmv2.HelmRelease:
-		if key, ok := targets.ChartOf(o); ok {
-			return &sourcev1.OCIRepository{}, key
+		if ref, ok := targets.ChartOf(o); ok && ref.Kind == sourcev1.OCIRepositoryKind {
+			return &sourcev1.OCIRepository{}, ref.NamespacedName
 		}
 	}
 	return nil, client.ObjectKey{}
+}
+
+// gitRepositories reports whether a Rollout writes a GitRepository, as its status shows. Most
+// GitRepositories have nothing to do with Rollouts, and not everybody may read them.
+func (r references) gitRepositories() bool {
+	return slices.ContainsFunc(r.objects, func(o client.Object) bool {
+		rollout, ok := o.(*v1alpha1.Rollout)
+		return ok && slices.ContainsFunc(rollout.Status.Targets, func(t v1alpha1.TargetStatus) bool { return t.Kind == sourcev1.GitRepositoryKind })
+	})
 }
 
 // checks reports whether Rollouts select HealthChecks of their own namespace, or own some,

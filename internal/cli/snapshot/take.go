@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,12 +54,15 @@ func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.S
 		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, &imagev1.ImageRepositoryList{}, namespaces())
 	}
 	t.wait()
+	objects := append(t.snapshot.all(), laid...)
+	if (references{objects: objects}).gitRepositories() {
+		t.listAll(ctx, client.InNamespace(namespace), &sourcev1.GitRepositoryList{})
+	}
 	if namespace != "" {
-		objects := append(t.snapshot.all(), laid...)
 		t.follow(ctx, references{namespace: namespace, objects: objects})
 		t.followUpstreams(ctx, namespace, objects)
-		t.wait()
 	}
+	t.wait()
 	switch err := t.snapshot.errorOf(&v1alpha1.Rollout{}); {
 	case !t.snapshot.Serves(&v1alpha1.Rollout{}):
 		return nil, ErrNoRollouts

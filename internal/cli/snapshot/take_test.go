@@ -119,7 +119,7 @@ func take(t *testing.T, from client.Reader, of string) (*snapshot.Snapshot, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(gather.Index(t.Context(), s), gather.IndexEnvironments(t.Context(), s), targets.IndexHelmReleases(t.Context(), s)); err != nil {
+	if err := errors.Join(gather.Index(t.Context(), s), gather.IndexEnvironments(t.Context(), s), targets.IndexHelmReleases(t.Context(), s), targets.IndexGitRepositories(t.Context(), s)); err != nil {
 		t.Fatal(err)
 	}
 	return s, nil
@@ -131,14 +131,14 @@ func decide(t *testing.T, from client.Reader) promotion.Decision {
 	if err := from.Get(t.Context(), client.ObjectKey{Namespace: fixture.Namespace, Name: "shop"}, rollout); err != nil {
 		t.Fatal(err)
 	}
-	read := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true, Quarantines: true}.Gather(t.Context(), rollout, fixture.Noon)
+	read := gather.Gatherer{Client: from, Live: from, HelmReleases: true, GitRepositories: true, Environments: true, Quarantines: true}.Gather(t.Context(), rollout, fixture.Noon)
 	return promotion.Decide(read.Input)
 }
 
 func TestTakenSnapshotIsDecidedLikeTheCluster(t *testing.T) {
 	server := shops(t)
 	whole := server.Reader.(*snapshot.Snapshot)
-	if err := errors.Join(gather.Index(t.Context(), whole), gather.IndexEnvironments(t.Context(), whole), targets.IndexHelmReleases(t.Context(), whole)); err != nil {
+	if err := errors.Join(gather.Index(t.Context(), whole), gather.IndexEnvironments(t.Context(), whole), targets.IndexHelmReleases(t.Context(), whole), targets.IndexGitRepositories(t.Context(), whole)); err != nil {
 		t.Fatal(err)
 	}
 	want := decide(t, whole)

@@ -54,7 +54,7 @@ func clusterOf(t *testing.T, objects ...client.Object) *snapshot.Snapshot {
 	t.Helper()
 	s, err := snapshot.New(scheme(t), objects...)
 	if err == nil {
-		err = errors.Join(gather.Index(t.Context(), s), gather.IndexEnvironments(t.Context(), s), targets.IndexHelmReleases(t.Context(), s))
+		err = errors.Join(gather.Index(t.Context(), s), gather.IndexEnvironments(t.Context(), s), targets.IndexHelmReleases(t.Context(), s), targets.IndexGitRepositories(t.Context(), s))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func clusterOf(t *testing.T, objects ...client.Object) *snapshot.Snapshot {
 func build(t *testing.T, from *snapshot.Snapshot, rollout *v1alpha1.Rollout, limits tree.Limits) tree.Tree {
 	t.Helper()
 	rollout.Status.ObservedGeneration = rollout.Generation
-	s := gather.Gatherer{Client: from, Live: from, HelmReleases: true, Environments: true, Quarantines: true}.Gather(t.Context(), rollout, fixture.Noon)
+	s := gather.Gatherer{Client: from, Live: from, HelmReleases: true, GitRepositories: true, Environments: true, Quarantines: true}.Gather(t.Context(), rollout, fixture.Noon)
 	return tree.Builder{Reader: from, Limits: limits}.Build(t.Context(), s, promotion.Decide(s.Input))
 }
 

@@ -12,7 +12,6 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -23,13 +22,13 @@ import (
 )
 
 // targetsOf shows each target in the state that was gathered from the Flux object itself:
-// status.targets of the Rollout may be behind. Below an OCIRepository are those that
+// status.targets of the Rollout may be behind. Below a repository are those that
 // consume it.
 //
 // It also returns what the Kustomizations and HelmReleases have applied.
 func targetsOf(s gather.Snapshot) (*Node, []applied) {
 	group := &Node{Name: "Targets", Children: problem(s.Targets.Problem)}
-	repositories := map[types.NamespacedName]*Node{}
+	repositories := map[targets.Ref]*Node{}
 	var consumers []int
 	var all []applied
 	for i, t := range s.Found {
@@ -39,13 +38,13 @@ func targetsOf(s gather.Snapshot) (*Node, []applied) {
 		}
 		node := targetNode(t, s.Targets.All[i])
 		node.Children = notFollowed(s.Targets.All[i])
-		repositories[client.ObjectKeyFromObject(t.Repository)] = node
+		repositories[targets.RefTo(t.Repository)] = node
 		group.Children = append(group.Children, node)
 	}
 	for _, i := range consumers {
 		parent := group
-		if source := s.Found[i].Source; source != nil && repositories[client.ObjectKeyFromObject(source)] != nil {
-			parent = repositories[client.ObjectKeyFromObject(source)]
+		if source := s.Found[i].Source; source != nil && repositories[targets.RefTo(source)] != nil {
+			parent = repositories[targets.RefTo(source)]
 		}
 		node := targetNode(s.Found[i], s.Targets.All[i])
 		parent.Children = append(parent.Children, node)
@@ -83,7 +82,7 @@ func appliedBy(in promotion.Input) (Sign, string) {
 	return worst(nodes), text
 }
 
-// notFollowed says what applies an OCIRepository and is not waited for, or that nothing is
+// notFollowed says what applies a repository and is not waited for, or that nothing is
 // known to.
 func notFollowed(seen content.Target) []*Node {
 	if seen.State != v1alpha1.TargetApplied || seen.Message == "" {
@@ -109,7 +108,7 @@ func targetNode(t targets.Target, seen content.Target) *Node {
 }
 
 // targetText returns what keeps a target from having applied the release, in the words of
-// the engine, or else in those of Flux. An OCIRepository that has applied it shows what
+// the engine, or else in those of Flux. A repository that has applied it shows what
 // Flux has pulled.
 func targetText(t targets.Target, seen content.Target, conditions []metav1.Condition) string {
 	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
@@ -122,8 +121,8 @@ func targetText(t targets.Target, seen content.Target, conditions []metav1.Condi
 		return ready.Message
 	case seen.State != v1alpha1.TargetApplied:
 		return "has not applied it"
-	case t.Repository != nil && t.Repository.Status.Artifact != nil:
-		return shortRevision(t.Repository.Status.Artifact.Revision)
+	case t.Repository != nil && t.Repository.GetArtifact() != nil:
+		return shortRevision(t.Repository.GetArtifact().Revision)
 	}
 	return ""
 }
@@ -154,6 +153,8 @@ func targetSign(s v1alpha1.TargetState) Sign {
 func fluxObject(o client.Object) *Object {
 	object := &Object{Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID()}
 	switch o.(type) {
+	case *sourcev1.GitRepository:
+		object.Group, object.Version, object.Kind = sourcev1.GroupVersion.Group, sourcev1.GroupVersion.Version, sourcev1.GitRepositoryKind
 	case *sourcev1.OCIRepository:
 		object.Group, object.Version, object.Kind = sourcev1.GroupVersion.Group, sourcev1.GroupVersion.Version, sourcev1.OCIRepositoryKind
 	case *kustomizev1.Kustomization:
@@ -166,8 +167,8 @@ func fluxObject(o client.Object) *Object {
 
 func conditionsOf(o client.Object) []metav1.Condition {
 	switch o := o.(type) {
-	case *sourcev1.OCIRepository:
-		return o.Status.Conditions
+	case targets.Repository:
+		return o.GetConditions()
 	case *kustomizev1.Kustomization:
 		return o.Status.Conditions
 	case *helmv2.HelmRelease:
@@ -178,6 +179,8 @@ func conditionsOf(o client.Object) []metav1.Condition {
 
 func isSuspended(o client.Object) bool {
 	switch o := o.(type) {
+	case *sourcev1.GitRepository:
+		return o.Spec.Suspend
 	case *sourcev1.OCIRepository:
 		return o.Spec.Suspend
 	case *kustomizev1.Kustomization:

@@ -119,7 +119,8 @@ func (t tracer) from(ctx context.Context, p Path, o Object) []Path {
 		return t.fromKustomization(ctx, p, o)
 	case schema.GroupKind{Group: helmv2.GroupVersion.Group, Kind: helmv2.HelmReleaseKind}:
 		return t.fromHelmRelease(ctx, p, o)
-	case schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.OCIRepositoryKind}:
+	case schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.OCIRepositoryKind},
+		schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind}:
 		return t.fromRepository(ctx, p, o)
 	case rolloutKind.GroupKind():
 		return t.fromRollout(ctx, p, o)
@@ -205,14 +206,16 @@ func (t tracer) fromHelmRelease(ctx context.Context, p Path, o Object) []Path {
 	return t.fromSource(ctx, p, all, source, ok, h)
 }
 
-// fromSource continues with an OCIRepository that a Rollout writes. Without one, and
-// without other paths, it continues with what has applied the consumer.
-func (t tracer) fromSource(ctx context.Context, p Path, others []Path, source types.NamespacedName, ok bool, consumer client.Object) []Path {
+// fromSource continues with a repository that a Rollout writes. Without one, and without
+// other paths, it continues with what has applied the consumer.
+func (t tracer) fromSource(ctx context.Context, p Path, others []Path, source targets.Ref, ok bool, consumer client.Object) []Path {
 	if ok {
-		repository := &sourcev1.OCIRepository{}
-		err := t.reader.Get(ctx, source, repository)
-		if err != nil || targets.RolloutOf(repository) != "" {
-			return append(others, t.from(ctx, p, *fluxObject(&sourcev1.OCIRepository{ObjectMeta: metav1.ObjectMeta{Namespace: source.Namespace, Name: source.Name}}))...)
+		repository := source.New()
+		err := t.reader.Get(ctx, source.NamespacedName, repository)
+		if err != nil && !targets.IsGit(repository) || targets.RolloutOf(repository) != "" {
+			repository.SetNamespace(source.Namespace)
+			repository.SetName(source.Name)
+			return append(others, t.from(ctx, p, *fluxObject(repository))...)
 		}
 	}
 	if len(others) > 0 {
@@ -225,22 +228,22 @@ func (t tracer) fromSource(ctx context.Context, p Path, others []Path, source ty
 }
 
 func (t tracer) fromRepository(ctx context.Context, p Path, o Object) []Path {
-	repository := &sourcev1.OCIRepository{}
+	repository := targets.Ref{Kind: o.Kind}.New()
 	if failed := t.read(ctx, p, &o, repository); failed != nil {
 		return failed
 	}
 	text := ""
-	if repository.Status.Artifact != nil {
-		text = shortRevision(repository.Status.Artifact.Revision)
+	if artifact := repository.GetArtifact(); artifact != nil {
+		text = shortRevision(artifact.Revision)
 	}
 	p = p.and(o, text)
 	if name := targets.RolloutOf(repository); name != "" {
-		return t.from(ctx, p, *own(v1alpha1.RolloutKind, repository.Namespace, name))
+		return t.from(ctx, p, *own(v1alpha1.RolloutKind, repository.GetNamespace(), name))
 	}
 	if by, ok := applierOf(repository); ok {
 		return t.from(ctx, p, by)
 	}
-	return p.ends("no Rollout writes OCIRepository %s/%s: it has no annotation %s", o.Namespace, o.Name, v1alpha1.RolloutAnnotation)
+	return p.ends("no Rollout writes %s %s/%s: it has no annotation %s", o.Kind, o.Namespace, o.Name, v1alpha1.RolloutAnnotation)
 }
 
 func (t tracer) fromRollout(ctx context.Context, p Path, o Object) []Path {

@@ -43,7 +43,7 @@ func TestFieldsAreRelinquishedWithoutAWriteToTheCache(t *testing.T) {
 		return apimeta.IsStatusConditionTrue(k.Status.Conditions, meta.ReadyCondition)
 	}
 	s.Expect(isReady()).To(BeTrue())
-	all, err := targets.Find(s.Ctx, cached, types.NamespacedName{Namespace: s.Namespace, Name: "shop"})
+	all, err := targets.Find(s.Ctx, cached, types.NamespacedName{Namespace: s.Namespace, Name: "shop"}, false)
 	s.Expect(err).NotTo(HaveOccurred())
 
 	s.fluxSays("shop", metav1.Condition{Type: meta.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: meta.ProgressingReason, ObservedGeneration: 1},
@@ -87,7 +87,7 @@ func (s *testEnv) cachedClient(t *testing.T) client.Client {
 // which another writer may have changed.
 func TestFieldsOfAnotherVersionAreNotRelinquished(t *testing.T) {
 	s := openAfterUpstream(t, fixture.MakeRollout("shop"), nil)
-	all, err := targets.Find(s.Ctx, s.reconciler.Client, types.NamespacedName{Namespace: s.Namespace, Name: "shop"})
+	all, err := targets.Find(s.Ctx, s.reconciler.Client, types.NamespacedName{Namespace: s.Namespace, Name: "shop"}, false)
 	s.Expect(err).NotTo(HaveOccurred())
 	outrun := interceptor.NewClient(s.WithWatch, interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {

@@ -5,7 +5,6 @@ package rollout
 import (
 	"context"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -15,27 +14,27 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 )
 
-// consumptionChanged passes an object that begins or ceases to consume an OCIRepository of
-// another namespace, also because it is being deleted. How it fares does not matter: a
-// Rollout only names what consumes its OCIRepositories from other namespaces.
+// consumptionChanged passes an object that begins or ceases to consume a Repository of another
+// namespace, also because it is being deleted. How it fares does not matter: a Rollout only
+// names what consumes its Repositories from other namespaces.
 func consumptionChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return consumedElsewhere(e.ObjectOld) != consumedElsewhere(e.ObjectNew)
 	}}
 }
 
-// consumedElsewhere returns the OCIRepository of another namespace that an object consumes.
-// It is empty if there is none, or if the object is being deleted.
-func consumedElsewhere(o client.Object) client.ObjectKey {
-	key, ok := targets.ConsumedElsewhere(o)
+// consumedElsewhere returns the Repository of another namespace that an object consumes. It is
+// empty if there is none, or if the object is being deleted.
+func consumedElsewhere(o client.Object) targets.Ref {
+	ref, ok := targets.ConsumedElsewhere(o)
 	if !ok || !o.GetDeletionTimestamp().IsZero() {
-		return client.ObjectKey{}
+		return targets.Ref{}
 	}
-	return key
+	return ref
 }
 
 // rolloutsOfSourceElsewhere maps a Kustomization or HelmRelease to the Rollout of the
-// OCIRepository of another namespace that it consumes.
+// Repository of another namespace that it consumes.
 func (c concerned) rolloutsOfSourceElsewhere(ctx context.Context, o client.Object) []reconcile.Request {
 	key, ok := targets.ConsumedElsewhere(o)
 	if !ok || c.noCrossNamespaceRefs {
@@ -45,7 +44,7 @@ func (c concerned) rolloutsOfSourceElsewhere(ctx context.Context, o client.Objec
 }
 
 // rolloutsOfConsumer maps a Kustomization or HelmRelease to the Rollouts that it names, and to
-// the Rollout of the OCIRepository of its namespace that it consumes.
+// the Rollout of the Repository of its namespace that it consumes.
 func (c concerned) rolloutsOfConsumer(ctx context.Context, o client.Object) []reconcile.Request {
 	requests := named(o, targets.RolloutsOf(o)...)
 	if key, ok := targets.ConsumedBy(o); ok && key.Namespace == o.GetNamespace() {
@@ -54,10 +53,13 @@ func (c concerned) rolloutsOfConsumer(ctx context.Context, o client.Object) []re
 	return requests
 }
 
-func (c concerned) rolloutOfRepository(ctx context.Context, key client.ObjectKey) []reconcile.Request {
-	repository := &sourcev1.OCIRepository{}
-	if err := c.reader.Get(ctx, key, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "get the OCIRepository that an object consumes")
+func (c concerned) rolloutOfRepository(ctx context.Context, ref targets.Ref) []reconcile.Request {
+	repository := ref.New()
+	if targets.IsGit(repository) && !c.late.gitRepositories.Load() {
+		return nil
+	}
+	if err := c.reader.Get(ctx, ref.NamespacedName, repository, client.UnsafeDisableDeepCopy); client.IgnoreNotFound(err) != nil {
+		ctrl.LoggerFrom(ctx).Error(err, "get the source that an object consumes")
 	}
 	return named(repository, targets.RolloutOf(repository))
 }

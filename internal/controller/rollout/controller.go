@@ -10,7 +10,9 @@
 //	watches.go        the events that trigger a pass, and the Rollouts that they concern
 //	late_watches.go   watches of kinds that not every cluster serves
 //	helmreleases.go   the one that begins once HelmReleases are served
-//	consumers.go      the watch of what consumes an OCIRepository from other namespaces
+//	gitrepositories.go
+//	                  the same of GitRepositories
+//	consumers.go      the watch of what consumes a source from other namespaces
 //	quarantines.go    failures that are reported to ReleaseQuarantines, and their watch
 //	quarantines_record.go
 //	                  the write of a failure, or of its outcome

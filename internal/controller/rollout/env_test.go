@@ -80,6 +80,7 @@ func (s *testEnv) restart() {
 		Client: cached, APIReader: s.WithWatch, Events: s.Events, Now: s.Clock.Now, Notifications: s.notifications, Instance: "test",
 	}
 	s.reconciler.late.helmReleases.Store(true)
+	s.reconciler.late.gitRepositories.Store(true)
 	s.reconciler.late.environments.Store(true)
 	s.reconciler.late.quarantines.Store(s.quarantines)
 }
@@ -89,6 +90,7 @@ func (s *testEnv) indexes() env.Indexes {
 	found := env.Indexes{}
 	s.Expect(index(s.Ctx, found)).To(Succeed())
 	s.Expect(targets.IndexHelmReleases(s.Ctx, found)).To(Succeed())
+	s.Expect(targets.IndexGitRepositories(s.Ctx, found)).To(Succeed())
 	s.Expect(schedule.IndexGatesByOwner(s.Ctx, found)).To(Succeed())
 	s.Expect(gather.IndexEnvironments(s.Ctx, found)).To(Succeed())
 	return found

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -69,12 +70,14 @@ func (s *testEnv) revisionOf(ref *sourcev1.OCIRepositoryRef) string {
 
 func (s *testEnv) fluxAppliesOne(k *kustomizev1.Kustomization) {
 	revision := "main@sha1:1234"
-	if k.Spec.SourceRef.Kind == sourcev1.OCIRepositoryKind {
-		source := &sourcev1.OCIRepository{}
-		if s.Get(s.Ctx, s.Key(k.Spec.SourceRef.Name), source) != nil || source.Status.Artifact == nil {
-			return
-		}
-		revision = source.Status.Artifact.Revision
+	ref, _ := targets.SourceOf(k)
+	source := ref.New()
+	switch err := s.Get(s.Ctx, s.Key(ref.Name), source); {
+	case err != nil && targets.IsGit(source): // most tests have none
+	case err != nil, source.GetArtifact() == nil:
+		return
+	default:
+		revision = source.GetArtifact().Revision
 	}
 	if k.Spec.Suspend || k.Status.ObservedGeneration == k.Generation && k.Status.LastAppliedRevision == revision {
 		return

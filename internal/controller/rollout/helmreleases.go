@@ -16,7 +16,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;environments.environments.kuberik.com;releasequarantines.kuberik.com,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;gitrepositories.source.toolkit.fluxcd.io;environments.environments.kuberik.com;releasequarantines.kuberik.com,verbs=list;watch
 
 // WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must
 // serve them. It may be called once, after SetupWithManager, also while the manager runs.
@@ -41,13 +41,12 @@ func (r *Reconciler) WatchHelmReleases(ctx context.Context) error {
 	return nil
 }
 
-// rolloutsOfCharts maps an OCIRepository to the Rollouts that write values of the
+// rolloutsOfCharts maps a Repository to the Rollouts that write values of the
 // HelmReleases with this chart, in its namespace or in another.
-func (c concerned) rolloutsOfCharts(ctx context.Context, source client.Object) []reconcile.Request {
+func (c concerned) rolloutsOfCharts(ctx context.Context, source client.Object, key string) []reconcile.Request {
 	if !c.late.helmReleases.Load() {
 		return nil
 	}
-	key := client.ObjectKeyFromObject(source).String()
 	var requests []reconcile.Request
 	for _, options := range [][]client.ListOption{
 		{client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.ChartIndex: key}},
@@ -55,7 +54,7 @@ func (c concerned) rolloutsOfCharts(ctx context.Context, source client.Object) [
 	} {
 		charts := &helmv2.HelmReleaseList{}
 		if err := c.reader.List(ctx, charts, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "list HelmReleases of an OCIRepository")
+			ctrl.LoggerFrom(ctx).Error(err, "list HelmReleases of a source")
 		}
 		for i := range charts.Items {
 			requests = append(requests, named(&charts.Items[i], targets.RolloutsOf(&charts.Items[i])...)...)

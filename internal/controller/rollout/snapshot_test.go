@@ -83,7 +83,7 @@ func contentOf(in promotion.Input) string {
 func (s *testEnv) inputOf(from client.Reader, key client.ObjectKey, noCrossNamespaceRefs bool) promotion.Input {
 	rollout := &v1alpha1.Rollout{}
 	s.Expect(from.Get(s.Ctx, key, rollout)).To(Succeed())
-	gatherer := gather.Gatherer{Client: from, Live: s.WithWatch, HelmReleases: true, Quarantines: true, NoCrossNamespaceRefs: noCrossNamespaceRefs}
+	gatherer := gather.Gatherer{Client: from, Live: s.WithWatch, HelmReleases: true, GitRepositories: true, Quarantines: true, NoCrossNamespaceRefs: noCrossNamespaceRefs}
 	read := gatherer.Gather(s.Ctx, rollout, fixture.Noon)
 	s.Expect(read.Err).NotTo(HaveOccurred())
 	in := read.Input
@@ -121,7 +121,7 @@ func (s *testEnv) cachedEverywhere(t *testing.T) client.Client {
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(errors.Join(gather.Index(s.Ctx, mgr.GetFieldIndexer()), targets.IndexHelmReleases(s.Ctx, mgr.GetFieldIndexer()))).To(Succeed())
+	s.Expect(errors.Join(gather.Index(s.Ctx, mgr.GetFieldIndexer()), targets.IndexHelmReleases(s.Ctx, mgr.GetFieldIndexer()), targets.IndexGitRepositories(s.Ctx, mgr.GetFieldIndexer()))).To(Succeed())
 	s.Run(t, mgr)
 	s.Expect(mgr.GetCache().WaitForCacheSync(s.Ctx)).To(BeTrue())
 	return mgr.GetClient()
@@ -130,7 +130,7 @@ func (s *testEnv) cachedEverywhere(t *testing.T) client.Client {
 func (s *testEnv) snapshotOf(namespace string) *snapshot.Snapshot {
 	taken, err := snapshot.Options{}.Take(s.Ctx, s.WithWatch, env.Scheme(), namespace)
 	s.Expect(err).NotTo(HaveOccurred())
-	s.Expect(errors.Join(gather.Index(s.Ctx, taken), targets.IndexHelmReleases(s.Ctx, taken))).To(Succeed())
+	s.Expect(errors.Join(gather.Index(s.Ctx, taken), targets.IndexHelmReleases(s.Ctx, taken), targets.IndexGitRepositories(s.Ctx, taken))).To(Succeed())
 	return taken
 }
 

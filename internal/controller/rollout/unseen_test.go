@@ -166,12 +166,12 @@ func TestOnlyTheFirstReleaseLooksForNewTargets(t *testing.T) {
 	asked := s.liveLists()
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(Equal([]promoted{{1, "1.0.0", v1alpha1.BakeSucceeded}}))
-	s.Expect(*asked).To(ConsistOf(sourcev1.OCIRepositoryKind, kustomizev1.KustomizationKind, helmv2.HelmReleaseKind))
+	s.Expect(*asked).To(ConsistOf(sourcev1.OCIRepositoryKind, sourcev1.GitRepositoryKind, kustomizev1.KustomizationKind, helmv2.HelmReleaseKind))
 
 	s.release("shop", "1.1.0")
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{2, "1.1.0", v1alpha1.BakeSucceeded}))
-	s.Expect(*asked).To(HaveLen(3))
+	s.Expect(*asked).To(HaveLen(4))
 }
 
 func TestOneLookServesAllRolloutsThatHadPromotedBefore(t *testing.T) {
@@ -185,11 +185,11 @@ func TestOneLookServesAllRolloutsThatHadPromotedBefore(t *testing.T) {
 	s.Pass(time.Second)
 	s.rest("shop")
 	s.rest("web")
-	s.Expect(*asked).To(HaveLen(3))
+	s.Expect(*asked).To(HaveLen(4))
 
 	s.Add(consumed("late", fixture.MakeRollout("late"))...)
 	s.deploy("late")
-	s.Expect(*asked).To(HaveLen(6), "it was promoted after that")
+	s.Expect(*asked).To(HaveLen(8), "it was promoted after that")
 }
 
 func TestOneLookForTargetsIsMadeAtATime(t *testing.T) {

@@ -178,22 +178,21 @@ func (c concerned) rolloutsOfRepository(ctx context.Context, repository client.O
 	return requests
 }
 
-// rolloutsOfSource maps an OCIRepository to the Rollout that it names, and to the
-// Rollouts of the Kustomizations and HelmReleases that consume it, in its namespace or in
-// another.
+// rolloutsOfSource maps a Repository to the Rollout that it names, and to the Rollouts of the
+// Kustomizations and HelmReleases that consume it, in its namespace or in another.
 func (c concerned) rolloutsOfSource(ctx context.Context, source client.Object) []reconcile.Request {
 	requests := named(source, targets.RolloutOf(source))
-	key := client.ObjectKeyFromObject(source).String()
+	key := targets.RefTo(source.(targets.Repository)).String()
 	return slices.Concat(requests,
 		c.rolloutsOfConsumers(ctx, client.InNamespace(source.GetNamespace()), client.MatchingFields{targets.SourceIndex: key}),
 		c.rolloutsOfConsumers(ctx, client.MatchingFields{targets.ForeignSourceIndex: key}),
-		c.rolloutsOfCharts(ctx, source))
+		c.rolloutsOfCharts(ctx, source, key))
 }
 
 func (c concerned) rolloutsOfConsumers(ctx context.Context, options ...client.ListOption) []reconcile.Request {
 	consumers := &kustomizev1.KustomizationList{}
 	if err := c.reader.List(ctx, consumers, append(options, client.UnsafeDisableDeepCopy, unreadable.Left{})...); err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of an OCIRepository")
+		ctrl.LoggerFrom(ctx).Error(err, "list Kustomizations of a source")
 	}
 	var requests []reconcile.Request
 	for i := range consumers.Items {

@@ -13,16 +13,16 @@ func (t Target) BeforeHistory(seen content.Target) content.Target {
 	return seen
 }
 
-// revision returns the revision of the artifact that an OCIRepository has, by whatever tag
+// revision returns the revision of the artifact that a Repository has, by whatever tag
 // Flux has pulled it. It is empty for other targets, and if there is none. If Flux has pulled
 // the digest of spec.ref, it has the tag that stands beside it.
 func (t Target) revision() string {
-	if t.Repository == nil || t.Repository.Status.Artifact == nil {
+	if t.Repository == nil {
 		return ""
 	}
-	revision := t.Repository.Status.Artifact.Revision
-	if digest := digestOf(t.Repository); digest != "" && revision == digest && t.Repository.Spec.Reference.Tag != "" {
-		return t.Repository.Spec.Reference.Tag + "@" + digest
+	seen, revision := viewOf(t.Repository), revisionOf(t.Repository)
+	if seen.digest != "" && revision == seen.digest && seen.tag != "" {
+		return seen.tag + "@" + seen.digest
 	}
 	return revision
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
-// WithConsumersElsewhere adds the names of what consumes the OCIRepositories among targets
+// WithConsumersElsewhere adds the names of what consumes the Repositories among targets
 // from other namespaces. Only the names are of interest: any namespace may refer to any
 // source, and its state must not decide about a Rollout of another one.
 func WithConsumersElsewhere(ctx context.Context, reader client.Reader, targets []Target, helmReleases bool) ([]Target, error) {
 	var all []Target
 	for _, t := range targets {
 		if t.Repository != nil {
-			names, err := elsewhere(ctx, reader, client.ObjectKeyFromObject(t.Repository), helmReleases)
+			names, err := elsewhere(ctx, reader, RefTo(t.Repository), helmReleases)
 			if err != nil {
 				return nil, err
 			}
@@ -35,9 +35,9 @@ func WithConsumersElsewhere(ctx context.Context, reader client.Reader, targets [
 	return all, nil
 }
 
-// elsewhere returns the names of what consumes an OCIRepository from other namespaces,
+// elsewhere returns the names of what consumes a Repository from other namespaces,
 // sorted.
-func elsewhere(ctx context.Context, reader client.Reader, repository client.ObjectKey, helmReleases bool) ([]string, error) {
+func elsewhere(ctx context.Context, reader client.Reader, repository Ref, helmReleases bool) ([]string, error) {
 	kustomizations, charts := &kustomizev1.KustomizationList{}, &helmv2.HelmReleaseList{}
 	if err := listElsewhere(ctx, reader, kustomizations, ForeignSourceIndex, repository); err != nil {
 		return nil, fmt.Errorf("list Kustomizations of other namespaces: %w", err)
@@ -54,31 +54,37 @@ func elsewhere(ctx context.Context, reader client.Reader, repository client.Obje
 	for i := range charts.Items {
 		found = append(found, Target{HelmRelease: &charts.Items[i]})
 	}
-	return namesOf(slices.DeleteFunc(found, func(t Target) bool { return t.isDeleting() || t.ForeignSource() != repository.String() })), nil
+	return namesOf(slices.DeleteFunc(found, func(t Target) bool { return t.isDeleting() || !t.takesElsewhere(repository) })), nil
 }
 
-// ConsumedBy returns the OCIRepository that a Kustomization or HelmRelease consumes, and
-// whether there is one.
-func ConsumedBy(o client.Object) (client.ObjectKey, bool) {
+// takesElsewhere reports whether the target consumes a Repository of another namespace.
+func (t Target) takesElsewhere(repository Ref) bool {
+	ref, ok := ConsumedElsewhere(t.Object())
+	return ok && ref == repository
+}
+
+// ConsumedBy returns the Repository that a Kustomization or HelmRelease consumes, and whether
+// there is one.
+func ConsumedBy(o client.Object) (Ref, bool) {
 	switch o := o.(type) {
 	case *kustomizev1.Kustomization:
 		return SourceOf(o)
 	case *helmv2.HelmRelease:
 		return ChartOf(o)
 	}
-	return client.ObjectKey{}, false
+	return Ref{}, false
 }
 
-// ConsumedElsewhere returns the OCIRepository of another namespace that a Kustomization or
+// ConsumedElsewhere returns the Repository of another namespace that a Kustomization or
 // HelmRelease consumes, and whether there is one.
-func ConsumedElsewhere(o client.Object) (client.ObjectKey, bool) {
+func ConsumedElsewhere(o client.Object) (Ref, bool) {
 	key, ok := ConsumedBy(o)
 	return key, ok && key.Namespace != o.GetNamespace()
 }
 
-// listElsewhere lists what consumes an OCIRepository from other namespaces. What cannot be
+// listElsewhere lists what consumes a Repository from other namespaces. What cannot be
 // decoded still has a name.
-func listElsewhere(ctx context.Context, reader client.Reader, list client.ObjectList, index string, repository client.ObjectKey) error {
+func listElsewhere(ctx context.Context, reader client.Reader, list client.ObjectList, index string, repository Ref) error {
 	return reader.List(ctx, list, client.MatchingFields{index: repository.String()}, client.UnsafeDisableDeepCopy, unreadable.Left{})
 }
 
@@ -92,7 +98,7 @@ func namesOf(targets []Target) []string {
 
 func (t Target) isDeleting() bool { return !t.Object().GetDeletionTimestamp().IsZero() }
 
-// Consumed adds what is known to apply an OCIRepository to what was observed of it. All
+// Consumed adds what is known to apply a Repository to what was observed of it. All
 // are the targets of its Rollout. Of other targets it returns what was observed.
 func (t Target) Consumed(seen content.Target, all []Target, helmReleases bool) content.Target {
 	if t.Repository == nil {
@@ -109,14 +115,14 @@ func (t Target) Consumed(seen content.Target, all []Target, helmReleases bool) c
 	return seen
 }
 
-// isConsumedBy reports whether another target applies what the OCIRepository pulls. One
+// isConsumedBy reports whether another target applies what the Repository pulls. One
 // that is being deleted applies nothing any more.
 func (t Target) isConsumedBy(other Target) bool {
-	key, ok := other.consumes()
-	return ok && key == client.ObjectKeyFromObject(t.Repository) && !other.isDeleting()
+	ref, ok := other.consumes()
+	return ok && ref == RefTo(t.Repository) && !other.isDeleting()
 }
 
-// notConsumed says that nothing is known to apply an OCIRepository. It says nothing of
+// notConsumed says that nothing is known to apply a Repository. It says nothing of
 // HelmReleases if they are not read.
 func notConsumed(helmReleases bool) string {
 	if helmReleases {

@@ -106,7 +106,7 @@ func TestConsumersWhereHelmReleasesAreNotRead(t *testing.T) {
 	g := NewWithT(t)
 	reader := indexed(t, fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(fixture.Revision("1.1.0")).Ready().Obj(),
 		fixture.MakeHelmRelease("web").Obj(), helmReleaseIn("b", "shop").Obj())
-	found, err := targets.Find(t.Context(), reader, shop)
+	found, err := targets.Find(t.Context(), reader, shop, true)
 	g.Expect(err).NotTo(HaveOccurred())
 	found, err = targets.WithConsumersElsewhere(t.Context(), reader, found, false)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -122,9 +122,9 @@ func observedRepository(t *testing.T, version string, consumers ...client.Object
 	g := NewWithT(t)
 	reader := indexed(t, append(consumers,
 		fixture.MakeRepository("web").DrivenBy("shop").Tag("1.1.0").Pulled(fixture.Revision("1.1.0")).Ready().Obj())...)
-	found, err := targets.Find(t.Context(), reader, shop)
+	found, err := targets.Find(t.Context(), reader, shop, true)
 	g.Expect(err).NotTo(HaveOccurred())
-	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found)
+	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found, true)
 	g.Expect(err).NotTo(HaveOccurred())
 	found, err = targets.WithConsumersElsewhere(t.Context(), reader, found, true)
 	g.Expect(err).NotTo(HaveOccurred())
@@ -154,11 +154,11 @@ func TestGeneratedChartIsConsumed(t *testing.T) {
 		release *fixture.HelmReleaseBuilder
 		want    string
 	}{
-		"an OCIRepository":                {fixture.MakeHelmRelease("web").FromChart("web").Charted("OCIRepository/shop-prod/web"), "shop-prod/web"},
+		"an OCIRepository":                {fixture.MakeHelmRelease("web").FromChart("web").Charted("OCIRepository/shop-prod/web"), "OCIRepository shop-prod/web"},
 		"a HelmChart":                     {fixture.MakeHelmRelease("web").FromChart("web").Charted("shop-prod/web"), ""},
 		"of another kind":                 {fixture.MakeHelmRelease("web").FromChart("web").Charted("HelmChart/shop-prod/web"), ""},
 		"none yet":                        {fixture.MakeHelmRelease("web").FromChart("web"), ""},
-		"the spec counts, not the status": {fixture.MakeHelmRelease("web").From("OCIRepository", "now").Charted("OCIRepository/shop-prod/before"), "shop-prod/now"},
+		"the spec counts, not the status": {fixture.MakeHelmRelease("web").From("OCIRepository", "now").Charted("OCIRepository/shop-prod/before"), "OCIRepository shop-prod/now"},
 		"a reference to another kind":     {fixture.MakeHelmRelease("web").From("HelmChart", "now").Charted("OCIRepository/shop-prod/before"), ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,6 +35,8 @@ func digestOfKey(o client.Object, key string) (string, bool) {
 	switch o.(type) {
 	case *sourcev1.OCIRepository:
 		return digestField, key == v1alpha1.DigestRefAnnotation && RolloutOf(o) == o.GetAnnotations()[key]
+	case *sourcev1.GitRepository:
+		return "", false
 	case *helmv2.HelmRelease:
 		return strings.CutPrefix(key, v1alpha1.DigestValuesAnnotationPrefix)
 	}
@@ -82,6 +84,16 @@ func (t Target) pullsOther() observation {
 		t.image(), t.Ranked, v1alpha1.DigestRefAnnotation)
 }
 
+// misplacedDigest returns why a GitRepository is not written that is to get the digest of a
+// release: a digest is about an image, and Git has commits.
+func (t Target) misplacedDigest() observation {
+	if !IsGit(t.Repository) || t.Repository.GetAnnotations()[v1alpha1.DigestRefAnnotation] == "" {
+		return observation{}
+	}
+	return conflict(v1alpha1.TargetInvalidField, "the annotation %s has no meaning on a GitRepository, because a digest is about an image: remove it; "+
+		"to let nobody move a tag in Git, protect the tags there, and set spec.verify", v1alpha1.DigestRefAnnotation)
+}
+
 // awaitsDigest reports whether the target cannot get a release before its digest is known:
 // beside the tag of this release, a variable or value with the digest of another one would
 // go on to run that one.
@@ -112,12 +124,12 @@ func (t Target) Corrected(release Release) (reason, message string) {
 }
 
 // PinnedAmong returns into how many of the targets that a Rollout writes it also writes the
-// digest of its release.
+// digest of its release. GitRepositories do not count: they do not pull the image.
 func PinnedAmong(all []Target) content.Pinned {
 	pinned, byTag := false, false
 	for _, t := range all {
 		pinned = pinned || len(t.Digests) > 0
-		byTag = byTag || len(t.Digests) == 0 && t.isWritten()
+		byTag = byTag || len(t.Digests) == 0 && t.isWritten() && !IsGit(t.Repository)
 	}
 	switch {
 	case pinned && !byTag:

@@ -5,13 +5,12 @@ package targets
 import (
 	"slices"
 
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // field is a field of a target that belongs to its Rollout and can be written.
 type field struct {
-	name  string // of the variable, or the path of the value; tag or digest of an OCIRepository
+	name  string // of the variable, or the path of the value; tag or digest of a Repository
 	value string // empty if it is not set
 	set   bool
 	gets  part
@@ -41,7 +40,7 @@ func (f field) wanted(release Release) string {
 	return ""
 }
 
-// tagField and digestField are the names of the fields of an OCIRepository.
+// tagField and digestField are the names of the fields of a Repository.
 const (
 	tagField    = "tag"
 	digestField = "digest"
@@ -70,15 +69,12 @@ func (t Target) partOf(name string) part {
 	return theTag
 }
 
-// referenceFields returns the fields of an OCIRepository. A digest that the controller has
+// referenceFields returns the fields of a Repository. A digest that the controller has
 // written stays its own until it is removed: it would outrank every tag.
 func (t Target) referenceFields() []field {
-	ref := t.Repository.Spec.Reference
-	if ref == nil {
-		ref = &sourcev1.OCIRepositoryRef{}
-	}
-	all := []field{{name: tagField, value: ref.Tag, set: t.Repository.Spec.Reference != nil}}
-	digest := field{name: digestField, value: ref.Digest, set: ref.Digest != "", gets: theDigest}
+	ref := viewOf(t.Repository)
+	all := []field{{name: tagField, value: ref.tag, set: ref.hasRef}}
+	digest := field{name: digestField, value: ref.digest, set: ref.digest != "", gets: theDigest}
 	switch {
 	case len(t.Digests) > 0:
 		all = append(all, digest)
@@ -92,24 +88,17 @@ func (t Target) referenceFields() []field {
 // leftDigest reports whether an OCIRepository has a digest that the controller has written
 // and that no annotation asks for any more.
 func (t Target) leftDigest() bool {
-	return len(t.Digests) == 0 && digestOf(t.Repository) != "" && t.ownsDigest()
+	return len(t.Digests) == 0 && viewOf(t.Repository).digest != "" && t.ownsDigest()
 }
 
 // ownsDigest reports whether the controller has written spec.ref.digest.
 func (t Target) ownsDigest() bool {
-	for _, entry := range t.Repository.ManagedFields {
+	for _, entry := range t.Repository.GetManagedFields() {
 		if isOwn(entry) && fieldsOf(entry).Has(digestPath) {
 			return true
 		}
 	}
 	return false
-}
-
-func digestOf(r *sourcev1.OCIRepository) string {
-	if r.Spec.Reference == nil {
-		return ""
-	}
-	return r.Spec.Reference.Digest
 }
 
 // pathOf returns the path of one of the fields in the object.

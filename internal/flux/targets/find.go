@@ -10,7 +10,6 @@ import (
 
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -19,16 +18,24 @@ import (
 
 // Names of the field indexes that Find reads.
 const (
-	// RolloutIndex finds OCIRepositories, Kustomizations and HelmReleases by the Rollouts
-	// that their annotations name.
+	// RolloutIndex finds Repositories, Kustomizations and HelmReleases by the Rollouts that
+	// their annotations name.
 	RolloutIndex = ".metadata.annotations.rollout"
-	// SourceIndex finds Kustomizations by the OCIRepository that they consume, as
-	// "namespace/name".
-	SourceIndex = ".spec.sourceRef.ociRepository"
-	// ForeignSourceIndex finds Kustomizations in all namespaces by the OCIRepository of
-	// another namespace that they consume, as "namespace/name".
+	// SourceIndex finds Kustomizations by the Repository that they consume, as its Ref.
+	SourceIndex = ".spec.sourceRef"
+	// ForeignSourceIndex finds Kustomizations in all namespaces by the Repository of another
+	// namespace that they consume.
 	ForeignSourceIndex = fieldindex.Everywhere + SourceIndex
 )
+
+// IndexGitRepositories adds RolloutIndex for GitRepositories. It is separate from Index because
+// not every account may read GitRepositories.
+func IndexGitRepositories(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &sourcev1.GitRepository{}, RolloutIndex, rolloutOfRepository); err != nil {
+		return fmt.Errorf("index GitRepositories by Rollout: %w", err)
+	}
+	return nil
+}
 
 // Index adds the field indexes.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
@@ -55,49 +62,63 @@ func rolloutOfRepository(repository client.Object) []string {
 }
 
 func sourceOf(object client.Object) []string {
-	if key, ok := SourceOf(object.(*kustomizev1.Kustomization)); ok {
-		return []string{key.String()}
+	if ref, ok := ConsumedBy(object); ok {
+		return []string{ref.String()}
 	}
 	return nil
 }
 
 func foreignSourceOf(object client.Object) []string {
-	if source := (Target{Kustomization: object.(*kustomizev1.Kustomization)}).ForeignSource(); source != "" {
-		return []string{source}
+	if ref, ok := ConsumedElsewhere(object); ok {
+		return []string{ref.String()}
 	}
 	return nil
 }
 
-// SourceOf returns the OCIRepository that a Kustomization consumes, and whether it
-// consumes one.
-func SourceOf(k *kustomizev1.Kustomization) (types.NamespacedName, bool) {
+// SourceOf returns the Repository that a Kustomization consumes, and whether it consumes
+// one.
+func SourceOf(k *kustomizev1.Kustomization) (Ref, bool) {
 	ref := k.Spec.SourceRef
-	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if key.Namespace == "" {
-		key.Namespace = k.Namespace
-	}
-	return key, ref.Kind == sourcev1.OCIRepositoryKind
+	return refOf(k, ref.Kind, ref.Namespace, ref.Name)
 }
 
 // Find returns the targets of a Rollout, sorted by kind and name: the objects in its
 // namespace that name it, and the Kustomizations there that consume its repositories. The
-// objects belong to the cache. Do not modify them.
-func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedName) ([]Target, error) {
-	repositories := &sourcev1.OCIRepositoryList{}
-	if err := reader.List(ctx, repositories, client.InNamespace(rollout.Namespace),
-		client.MatchingFields{RolloutIndex: rollout.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list OCIRepositories: %w", err)
+// objects belong to the cache. Do not modify them. Without gitRepositories, none of these is
+// read.
+func Find(ctx context.Context, reader client.Reader, rollout types.NamespacedName, gitRepositories bool) ([]Target, error) {
+	targets, err := findRepositories(ctx, reader, rollout, gitRepositories)
+	if err != nil {
+		return nil, err
 	}
-	var targets []Target
-	for i := range repositories.Items {
-		targets = append(targets, Target{Repository: &repositories.Items[i], Digests: DigestsOf(&repositories.Items[i], rollout.Name)})
-	}
-	kustomizations, err := findKustomizations(ctx, reader, rollout, repositories.Items)
+	kustomizations, err := findKustomizations(ctx, sources{reader: reader, git: gitRepositories}.with(targets), rollout)
 	if err != nil {
 		return nil, err
 	}
 	targets = append(targets, kustomizations...)
 	return sorted(targets), nil
+}
+
+// findRepositories returns the Repositories whose tag belongs to the Rollout.
+func findRepositories(ctx context.Context, reader client.Reader, rollout types.NamespacedName, gitRepositories bool) ([]Target, error) {
+	options := []client.ListOption{client.InNamespace(rollout.Namespace), client.MatchingFields{RolloutIndex: rollout.Name}, client.UnsafeDisableDeepCopy}
+	oci, git := &sourcev1.OCIRepositoryList{}, &sourcev1.GitRepositoryList{}
+	if err := reader.List(ctx, oci, options...); err != nil {
+		return nil, fmt.Errorf("list OCIRepositories: %w", err)
+	}
+	if gitRepositories {
+		if err := reader.List(ctx, git, options...); err != nil {
+			return nil, fmt.Errorf("list GitRepositories: %w", err)
+		}
+	}
+	var targets []Target
+	for i := range oci.Items {
+		targets = append(targets, Target{Repository: &oci.Items[i], Digests: DigestsOf(&oci.Items[i], rollout.Name)})
+	}
+	for i := range git.Items {
+		targets = append(targets, Target{Repository: &git.Items[i]})
+	}
+	return targets, nil
 }
 
 // sorted sorts targets by kind and name.
@@ -108,17 +129,16 @@ func sorted(targets []Target) []Target {
 
 // findKustomizations returns the Kustomizations with a substitute of the Rollout and
 // those that consume one of its repositories, each once.
-func findKustomizations(ctx context.Context, reader client.Reader, rollout types.NamespacedName,
-	repositories []sourcev1.OCIRepository) ([]Target, error) {
+func findKustomizations(ctx context.Context, sources sources, rollout types.NamespacedName) ([]Target, error) {
 	queries := []client.MatchingFields{{RolloutIndex: rollout.Name}}
-	for i := range repositories {
-		queries = append(queries, client.MatchingFields{SourceIndex: client.ObjectKeyFromObject(&repositories[i]).String()})
+	for _, ref := range sources.own {
+		queries = append(queries, client.MatchingFields{SourceIndex: ref.String()})
 	}
 	found := map[string]bool{}
 	var targets []Target
 	for _, query := range queries {
 		list := &kustomizev1.KustomizationList{}
-		if err := reader.List(ctx, list, client.InNamespace(rollout.Namespace), query, client.UnsafeDisableDeepCopy); err != nil {
+		if err := sources.reader.List(ctx, list, client.InNamespace(rollout.Namespace), query, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, fmt.Errorf("list Kustomizations: %w", err)
 		}
 		for i := range list.Items {
@@ -128,7 +148,7 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 			}
 			found[k.Name] = true
 			t := Target{Kustomization: k, Variables: VariablesOf(k, rollout.Name), Digests: DigestsOf(k, rollout.Name)}
-			source, err := t.readSource(ctx, reader)
+			source, err := sources.of(ctx, t)
 			if err != nil {
 				return nil, err
 			}
@@ -139,26 +159,43 @@ func findKustomizations(ctx context.Context, reader client.Reader, rollout types
 	return targets, nil
 }
 
-// consumes returns the OCIRepository that the target consumes, and whether it consumes
-// one.
-func (t Target) consumes() (types.NamespacedName, bool) {
+// consumes returns the Repository that the target consumes, and whether it consumes one.
+func (t Target) consumes() (Ref, bool) {
 	return ConsumedBy(t.Object())
 }
 
-// readSource returns the OCIRepository that the target consumes. It returns nil if there
-// is none or it does not exist.
-func (t Target) readSource(ctx context.Context, reader client.Reader) (*sourcev1.OCIRepository, error) {
-	key, ok := t.consumes()
-	if !ok {
+// sources reads the Repositories that targets consume, each once.
+type sources struct {
+	reader client.Reader
+	git    bool // reads GitRepositories, too
+	own    []Ref
+	known  map[Ref]Repository
+}
+
+// with returns sources that know the Repositories among targets.
+func (s sources) with(targets []Target) sources {
+	s.known = map[Ref]Repository{}
+	for _, t := range targets {
+		if t.Repository != nil {
+			ref := RefTo(t.Repository)
+			s.own, s.known[ref] = append(s.own, ref), t.Repository
+		}
+	}
+	return s
+}
+
+// of returns the Repository that a target consumes. It returns nil if there is none.
+func (s sources) of(ctx context.Context, t Target) (Repository, error) {
+	ref, ok := t.consumes()
+	if !ok || ref.isGit() && !s.git {
 		return nil, nil
 	}
-	source := &sourcev1.OCIRepository{}
-	err := reader.Get(ctx, key, source, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("get OCIRepository %s: %w", key, err)
+	if known, ok := s.known[ref]; ok {
+		return known, nil
 	}
-	return source, nil
+	source, err := ref.Read(ctx, s.reader)
+	if err == nil {
+		s.known[ref] = source
+	}
+	return source, err
 }

@@ -17,10 +17,10 @@ import (
 
 const (
 	// ChartIndex is the field index with which WithHelmReleases finds HelmReleases by the
-	// OCIRepository of their chart, as "namespace/name".
-	ChartIndex = ".spec.chartRef.ociRepository"
-	// ForeignChartIndex finds HelmReleases in all namespaces by the OCIRepository of
-	// another namespace that has their chart, as "namespace/name".
+	// Repository of their chart, as its Ref.
+	ChartIndex = ".spec.chartRef"
+	// ForeignChartIndex finds HelmReleases in all namespaces by the Repository of another
+	// namespace that has their chart.
 	ForeignChartIndex = fieldindex.Everywhere + ChartIndex
 )
 
@@ -30,68 +30,66 @@ func IndexHelmReleases(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, RolloutIndex, RolloutsOf); err != nil {
 		return fmt.Errorf("index HelmReleases by Rollout: %w", err)
 	}
-	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ChartIndex, chartOf); err != nil {
+	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ChartIndex, sourceOf); err != nil {
 		return fmt.Errorf("index HelmReleases by the source of their chart: %w", err)
 	}
-	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ForeignChartIndex, foreignChartOf); err != nil {
+	if err := indexer.IndexField(ctx, &helmv2.HelmRelease{}, ForeignChartIndex, foreignSourceOf); err != nil {
 		return fmt.Errorf("index HelmReleases by a source of another namespace: %w", err)
 	}
 	return nil
 }
 
-func chartOf(object client.Object) []string {
-	if key, ok := ChartOf(object.(*helmv2.HelmRelease)); ok {
-		return []string{key.String()}
+// ChartOf returns the Repository of a HelmRelease's chart, and whether it has one. If there
+// is a template of the chart, it is the GitRepository that the template names, or the
+// OCIRepository that Flux has made of it.
+func ChartOf(h *helmv2.HelmRelease) (Ref, bool) {
+	if ref := h.Spec.ChartRef; ref != nil {
+		found, ok := refOf(h, ref.Kind, ref.Namespace, ref.Name)
+		return found, ok && !found.isGit()
 	}
-	return nil
+	if ref := gitChartOf(h); ref != nil {
+		return refOf(h, ref.Kind, ref.Namespace, ref.Name)
+	}
+	return generatedChart(h.Status.HelmChart)
 }
 
-func foreignChartOf(object client.Object) []string {
-	if source := (Target{HelmRelease: object.(*helmv2.HelmRelease)}).ForeignSource(); source != "" {
-		return []string{source}
+// gitChartOf returns the GitRepository in the template of a HelmRelease's chart; nil if there
+// is none.
+func gitChartOf(h *helmv2.HelmRelease) *helmv2.CrossNamespaceObjectReference {
+	if h.Spec.Chart == nil || h.Spec.Chart.Spec.SourceRef.Kind != sourcev1.GitRepositoryKind {
+		return nil
 	}
-	return nil
+	return &h.Spec.Chart.Spec.SourceRef
 }
 
-// ChartOf returns the OCIRepository of a HelmRelease's chart, and whether it has one. If
-// there is a template of the chart, it is the OCIRepository that Flux has made of it.
-func ChartOf(h *helmv2.HelmRelease) (types.NamespacedName, bool) {
-	ref := h.Spec.ChartRef
-	if ref == nil {
-		return generatedChart(h.Status.HelmChart)
+// GitChart returns the template of a HelmRelease's chart with nothing but the GitRepository
+// that has the chart, and when Flux packages it again; nil if there is none.
+func GitChart(h *helmv2.HelmRelease) *helmv2.HelmChartTemplate {
+	source := gitChartOf(h)
+	if source == nil {
+		return nil
 	}
-	if ref.Kind != sourcev1.OCIRepositoryKind {
-		return types.NamespacedName{}, false
-	}
-	key := types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
-	if key.Namespace == "" {
-		key.Namespace = h.Namespace
-	}
-	return key, true
+	return &helmv2.HelmChartTemplate{Spec: helmv2.HelmChartTemplateSpec{SourceRef: *source, ReconcileStrategy: h.Spec.Chart.Spec.ReconcileStrategy}}
 }
 
 // generatedChart reads a reference to an OCIRepository that Flux has made of the template
 // of a chart. A reference to a HelmChart has no kind.
-func generatedChart(reference string) (types.NamespacedName, bool) {
+func generatedChart(reference string) (Ref, bool) {
 	parts := strings.Split(reference, "/")
 	if len(parts) != 3 || parts[0] != sourcev1.OCIRepositoryKind {
-		return types.NamespacedName{}, false
+		return Ref{}, false
 	}
-	return types.NamespacedName{Namespace: parts[1], Name: parts[2]}, true
+	return Ref{Kind: parts[0], NamespacedName: types.NamespacedName{Namespace: parts[1], Name: parts[2]}}, true
 }
 
 // WithHelmReleases adds HelmReleases in the namespace of the Rollout to its targets, in
 // the order of Find: those with a value of the Rollout, and those whose chart comes from
 // one of its repositories, each once. The objects belong to the cache. Do not modify them.
-func WithHelmReleases(ctx context.Context, reader client.Reader, rollout types.NamespacedName, targets []Target) ([]Target, error) {
+func WithHelmReleases(ctx context.Context, reader client.Reader, rollout types.NamespacedName, targets []Target, gitRepositories bool) ([]Target, error) {
 	all, queries := targets, []client.MatchingFields{{RolloutIndex: rollout.Name}}
-	sources := sources{reader: reader, known: map[types.NamespacedName]*sourcev1.OCIRepository{}}
-	for _, t := range targets {
-		if t.Repository != nil {
-			key := client.ObjectKeyFromObject(t.Repository)
-			sources.known[key] = t.Repository
-			queries = append(queries, client.MatchingFields{ChartIndex: key.String()})
-		}
+	sources := sources{reader: reader, git: gitRepositories}.with(targets)
+	for _, ref := range sources.own {
+		queries = append(queries, client.MatchingFields{ChartIndex: ref.String()})
 	}
 	found := map[string]bool{}
 	for _, query := range queries {
@@ -115,22 +113,4 @@ func WithHelmReleases(ctx context.Context, reader client.Reader, rollout types.N
 		}
 	}
 	return sorted(all), nil
-}
-
-// sources remembers the OCIRepositories that were read.
-type sources struct {
-	reader client.Reader
-	known  map[types.NamespacedName]*sourcev1.OCIRepository
-}
-
-func (s sources) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
-	key, ok := t.consumes()
-	if known := s.known[key]; ok && known != nil {
-		return known, nil
-	}
-	source, err := t.readSource(ctx, s.reader)
-	if ok && err == nil {
-		s.known[key] = source
-	}
-	return source, err
 }

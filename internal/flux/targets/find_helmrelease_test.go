@@ -39,15 +39,15 @@ func consumers() []client.Object {
 func TestHelmReleasesThatConsumeAreTargets(t *testing.T) {
 	g := NewWithT(t)
 	reader := indexed(t, consumers()...)
-	found, err := targets.Find(t.Context(), reader, shop)
+	found, err := targets.Find(t.Context(), reader, shop, true)
 	g.Expect(err).NotTo(HaveOccurred())
-	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found)
+	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found, true)
 	g.Expect(err).NotTo(HaveOccurred())
 	var names []string
 	for _, each := range found {
 		names = append(names, each.String())
 		if each.HelmRelease != nil {
-			g.Expect(each.Source.Name).To(Equal("web"))
+			g.Expect(each.Source.GetName()).To(Equal("web"))
 		}
 	}
 	g.Expect(names).To(Equal([]string{
@@ -104,15 +104,15 @@ func TestHelmReleasesWithValuesAreTargets(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			reader := indexed(t, tt.objects...)
-			all, err := targets.Find(t.Context(), reader, shop)
+			all, err := targets.Find(t.Context(), reader, shop, true)
 			g.Expect(err).NotTo(HaveOccurred())
-			all, err = targets.WithHelmReleases(t.Context(), reader, shop, all)
+			all, err = targets.WithHelmReleases(t.Context(), reader, shop, all, true)
 			g.Expect(err).NotTo(HaveOccurred())
 			var got []carrier
 			for _, each := range all {
 				c := carrier{Name: each.String(), Paths: each.Paths}
 				if each.Source != nil {
-					c.Source = each.Source.Name
+					c.Source = each.Source.GetName()
 				}
 				got = append(got, c)
 			}
@@ -131,9 +131,9 @@ type carrier struct {
 func TestHelmReleasesThatCannotBeReadAreAnError(t *testing.T) {
 	g := NewWithT(t)
 	reader := interceptor.NewClient(indexed(t, consumers()...), interceptor.Funcs{List: failingList[*helmv2.HelmReleaseList](errors.New("broken"))})
-	found, err := targets.Find(t.Context(), reader, shop)
+	found, err := targets.Find(t.Context(), reader, shop, true)
 	g.Expect(err).NotTo(HaveOccurred())
-	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found)
+	found, err = targets.WithHelmReleases(t.Context(), reader, shop, found, true)
 	g.Expect(err).To(MatchError("list HelmReleases: broken"))
 	g.Expect(found).To(BeNil())
 }

@@ -32,6 +32,7 @@ func indexed(t *testing.T, objects ...client.Object) client.WithWatch {
 	b := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects...)
 	NewWithT(t).Expect(targets.Index(t.Context(), builderIndexer{b})).To(Succeed())
 	NewWithT(t).Expect(targets.IndexHelmReleases(t.Context(), builderIndexer{b})).To(Succeed())
+	NewWithT(t).Expect(targets.IndexGitRepositories(t.Context(), builderIndexer{b})).To(Succeed())
 	return b.Build()
 }
 
@@ -105,13 +106,13 @@ func TestTargetsOfARollout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			all, err := targets.Find(t.Context(), indexed(t, tt.objects...), shop)
+			all, err := targets.Find(t.Context(), indexed(t, tt.objects...), shop, true)
 			g.Expect(err).NotTo(HaveOccurred())
 			var got []found
 			for _, each := range all {
 				f := found{Name: each.String(), Variables: each.Variables}
 				if each.Source != nil {
-					f.Source = each.Source.Name
+					f.Source = each.Source.GetName()
 				}
 				got = append(got, f)
 			}
@@ -123,12 +124,13 @@ func TestTargetsOfARollout(t *testing.T) {
 func TestFindReturnsReadErrorsAndNoMissingTargets(t *testing.T) {
 	broken := errors.New("broken")
 	objects := []client.Object{
-		fixture.MakeRepository("web").DrivenBy("shop").Obj(), fixture.MakeKustomization("web").DrivenBy("shop", "A").Obj(),
+		fixture.MakeRepository("web").DrivenBy("shop").Obj(), fixture.MakeKustomization("web").DrivenBy("shop", "A").From("OCIRepository", "base").Obj(),
 	}
 	for name, funcs := range map[string]interceptor.Funcs{
 		"list OCIRepositories: broken": {List: failingList[*sourcev1.OCIRepositoryList](broken)},
+		"list GitRepositories: broken": {List: failingList[*sourcev1.GitRepositoryList](broken)},
 		"list Kustomizations: broken":  {List: failingList[*kustomizev1.KustomizationList](broken)},
-		"get OCIRepository shop-prod/web: broken": {
+		"get OCIRepository shop-prod/base: broken": {
 			Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 				return broken
 			},
@@ -136,7 +138,7 @@ func TestFindReturnsReadErrorsAndNoMissingTargets(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			all, err := targets.Find(t.Context(), interceptor.NewClient(indexed(t, objects...), funcs), shop)
+			all, err := targets.Find(t.Context(), interceptor.NewClient(indexed(t, objects...), funcs), shop, true)
 			g.Expect(err).To(MatchError(name))
 			g.Expect(all).To(BeNil())
 		})

@@ -9,10 +9,8 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -25,7 +23,7 @@ func (t Target) Live(ctx context.Context, reader client.Reader, options ...clien
 	live := Target{Variables: t.Variables, Paths: t.Paths, Digests: t.Digests, Ranked: t.Ranked, Source: t.Source, Elsewhere: t.Elsewhere}
 	switch {
 	case t.Repository != nil:
-		live.Repository = &sourcev1.OCIRepository{}
+		live.Repository = RefTo(t.Repository).New()
 	case t.HelmRelease != nil:
 		live.HelmRelease = &helmv2.HelmRelease{}
 	default:
@@ -69,7 +67,7 @@ func EachLive(ctx context.Context, reader client.Reader, targets []Target, do fu
 				continue
 			}
 			if err == nil {
-				live.Source, err = source.of(ctx, live)
+				live.Source, err = source.of(ctx, live, targets[i].Source)
 			}
 			if err != nil {
 				return err
@@ -82,17 +80,17 @@ func EachLive(ctx context.Context, reader client.Reader, targets []Target, do fu
 
 // group are targets with the same source. If that is a target itself, it is the first.
 type group struct {
-	source  types.NamespacedName
+	source  Ref
 	targets []int
 }
 
 func bySource(targets []Target) []group {
 	var groups []group
-	at := map[types.NamespacedName]int{}
+	at := map[Ref]int{}
 	for i, t := range targets {
 		key, consumes := t.consumes()
 		if t.Repository != nil {
-			key = client.ObjectKeyFromObject(t.Repository)
+			key = RefTo(t.Repository)
 		}
 		n, known := at[key]
 		if !known {
@@ -108,25 +106,29 @@ func bySource(targets []Target) []group {
 	return groups
 }
 
-// liveSource is an OCIRepository that was read for the targets that consume it.
+// liveSource is a Repository that was read for the targets that consume it.
 type liveSource struct {
 	reader client.Reader
-	key    types.NamespacedName
-	object *sourcev1.OCIRepository
+	key    Ref
+	object Repository
 	known  bool
 }
 
-// of returns the OCIRepository that the target consumes. It returns nil if there is none.
-func (s *liveSource) of(ctx context.Context, t Target) (*sourcev1.OCIRepository, error) {
+// of returns the Repository that the target consumes. It returns nil if there is none. A
+// GitRepository is only read if the cached one was written by a Rollout.
+func (s *liveSource) of(ctx context.Context, t Target, cached Repository) (Repository, error) {
 	if t.Repository != nil {
 		s.object, s.known = t.Repository, true
 		return nil, nil
 	}
 	key, consumes := t.consumes()
-	if consumes && key == s.key && s.known {
+	switch {
+	case !consumes, key.isGit() && cached == nil:
+		return nil, nil
+	case key == s.key && s.known:
 		return s.object, nil
 	}
-	source, err := t.readSource(ctx, s.reader)
+	source, err := key.Read(ctx, s.reader)
 	if err == nil && key == s.key {
 		s.object, s.known = source, true
 	}
@@ -140,10 +142,14 @@ func (t Target) Outline() Target {
 	outline := Target{Elsewhere: t.Elsewhere}
 	switch {
 	case t.Repository != nil:
-		outline.Repository = &sourcev1.OCIRepository{ObjectMeta: metadata}
+		outline.Repository = RefTo(t.Repository).New()
+		outline.Repository.SetNamespace(metadata.Namespace)
+		outline.Repository.SetName(metadata.Name)
+		outline.Repository.SetDeletionTimestamp(metadata.DeletionTimestamp)
 	case t.HelmRelease != nil:
 		outline.HelmRelease = &helmv2.HelmRelease{ObjectMeta: metadata}
-		outline.HelmRelease.Spec.ChartRef, outline.HelmRelease.Status.HelmChart = t.HelmRelease.Spec.ChartRef, t.HelmRelease.Status.HelmChart
+		outline.HelmRelease.Spec.ChartRef, outline.HelmRelease.Spec.Chart = t.HelmRelease.Spec.ChartRef, t.HelmRelease.Spec.Chart
+		outline.HelmRelease.Status.HelmChart = t.HelmRelease.Status.HelmChart
 	default:
 		outline.Kustomization = &kustomizev1.Kustomization{ObjectMeta: metadata}
 		outline.Kustomization.Spec.SourceRef = t.Kustomization.Spec.SourceRef

@@ -49,7 +49,7 @@ func failure(reason v1alpha1.TargetReason, message string) observation {
 	return observation{state: v1alpha1.TargetFailed, reason: reason, message: message}
 }
 
-// missingSource returns a target whose OCIRepository does not exist.
+// missingSource returns a target whose Repository does not exist.
 func missingSource(name string) observation {
-	return waiting(v1alpha1.TargetSourceMissing, "its OCIRepository %s does not exist", name)
+	return waiting(v1alpha1.TargetSourceMissing, "its %s does not exist", name)
 }

@@ -64,10 +64,10 @@ func (t Target) waits() time.Duration {
 
 // image returns the image that an OCIRepository pulls. It is empty for other targets.
 func (t Target) image() string {
-	if t.Repository == nil {
+	if t.Repository == nil || IsGit(t.Repository) {
 		return ""
 	}
-	return imagename.Canonical(strings.TrimPrefix(t.Repository.Spec.URL, sourcev1.OCIRepositoryPrefix))
+	return imagename.Canonical(strings.TrimPrefix(viewOf(t.Repository).url, sourcev1.OCIRepositoryPrefix))
 }
 
 func outdates(promotion int64) observation {
@@ -81,26 +81,48 @@ func invalidVersion(version string) observation {
 }
 
 func (t Target) observeRepository(release Release) observation {
-	r := t.Repository
-	other := t.pullsOther()
+	r, spec := t.Repository, viewOf(t.Repository)
+	misplaced, other := t.misplacedDigest(), t.pullsOther()
 	switch outranked := t.outranking(release); {
+	case !misplaced.isNothing():
+		return misplaced
 	case !other.isNothing():
 		return other
 	case outranked != "":
 		return conflict(v1alpha1.TargetOutranked, "%s outranks spec.ref.tag in Flux: remove it", outranked)
-	case r.Spec.Suspend:
+	case spec.suspended:
 		return suspended
 	case release.Tag == "" || !t.Carries(release):
 		return pending
 	}
-	ready := apimeta.FindStatusCondition(r.Status.Conditions, meta.ReadyCondition)
 	switch {
-	case failed(r, r.Status.Conditions, r.Status.LastHandledReconcileAt):
-		return failure(v1alpha1.TargetNotPulled, ready.Message)
-	case isReady(r.Status.Conditions) && r.Status.ObservedGeneration == r.Generation && pulled(r, release) != "":
+	case failed(r, r.GetConditions(), spec.lastHandled):
+		return notPulled(r)
+	case isReady(r.GetConditions()) && spec.observed == r.GetGeneration() && pulled(r, release) != "":
 		return applied
 	}
 	return pending
+}
+
+// notPulled returns why Flux has not pulled the release, in the words of Flux. A tag that is
+// not in Git is no failure, because many pipelines push the image first, and neither is a
+// server that does not answer. A signature that is not accepted is one.
+func notPulled(r Repository) observation {
+	ready := apimeta.FindStatusCondition(r.GetConditions(), meta.ReadyCondition)
+	if IsGit(r) && !rejectsSignature(ready.Reason) {
+		return waiting(v1alpha1.TargetArtifactFailed, "%s", ready.Message)
+	}
+	return failure(v1alpha1.TargetNotPulled, ready.Message)
+}
+
+// rejectsSignature reports whether a reason of source-controller is about what it has found
+// in Git: it is not signed, or by nobody who may.
+func rejectsSignature(reason string) bool {
+	switch reason {
+	case "InvalidGitObject", "InvalidTagSignature", "InvalidCommitSignature":
+		return true
+	}
+	return false
 }
 
 func (t Target) observeKustomization(rollout *v1alpha1.Rollout, release Release) observation {
@@ -176,7 +198,7 @@ func (t Target) sourceOffers(rollout *v1alpha1.Rollout, release Release) bool {
 
 // sourceIsOf reports whether the Rollout writes the source that the target consumes.
 func (t Target) sourceIsOf(rollout *v1alpha1.Rollout) bool {
-	return t.Source != nil && t.Source.Namespace == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
+	return t.Source != nil && t.Source.GetNamespace() == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
 }
 
 // attempted reports whether a failure is about applying. It returns false for a pass that
@@ -191,55 +213,48 @@ func attempted(reason string) bool {
 }
 
 // isCurrent reports whether a revision is the one that the source offers now. If the
-// source is not an OCIRepository, the revision is unrelated to our version, and the
+// source is none that a Rollout may write, the revision is unrelated to our version, and the
 // observed generation is the evidence.
 func (t Target) isCurrent(revision string) bool {
 	if t.Source == nil {
 		return revision != ""
 	}
-	return t.Source.Status.Artifact != nil && t.Source.Status.Artifact.Revision == revision
+	offered := revisionOf(t.Source)
+	return offered != "" && offered == revision
 }
 
 func (t Target) consumesMissingSource() bool {
-	_, ok := t.consumes()
-	return ok && t.Source == nil
+	ref, ok := t.consumes()
+	return ok && !ref.isGit() && t.Source == nil
 }
 
-// ForeignSource returns the OCIRepository of another namespace that the target consumes,
-// as "namespace/name". It is empty if there is none.
-func (t Target) ForeignSource() string {
-	if key, ok := t.consumes(); ok && key.Namespace != t.Object().GetNamespace() {
-		return key.String()
-	}
-	return ""
+// ForeignSource returns the Repository of another namespace that the target consumes, and
+// whether there is one. A GitRepository that no Rollout writes is none.
+func (t Target) ForeignSource() (Ref, bool) {
+	ref, ok := ConsumedElsewhere(t.Object())
+	return ref, ok && (!ref.isGit() || t.Source != nil)
 }
 
 // outranking returns the set field that takes precedence over spec.ref.tag in Flux, and that
 // the Rollout does not write. A digest that somebody else has set is only replaced by
 // another one.
 func (t Target) outranking(release Release) string {
-	ref := t.Repository.Spec.Reference
-	if ref == nil {
-		return ""
-	}
+	ref := viewOf(t.Repository)
 	replaced := len(t.Digests) > 0 && (release.Digest != "" || release.Adopted)
 	switch {
-	case ref.Digest != "" && !replaced && !t.ownsDigest():
+	case ref.digest != "" && !replaced && !t.ownsDigest():
 		return "spec.ref.digest"
-	case ref.SemVer != "":
-		return "spec.ref.semver"
+	case len(ref.prefers) > 0:
+		return ref.prefers[0]
 	}
 	return ""
 }
 
-// pulled returns the digest of what Flux has pulled, if that is the release. The revision of
-// the artifact is <tag>@<digest>, and the digest alone if spec.ref has one.
-func pulled(r *sourcev1.OCIRepository, release Release) string {
-	if r.Status.Artifact == nil {
-		return ""
-	}
-	revision := r.Status.Artifact.Revision
-	if pinned := digestOf(r); pinned != "" {
+// pulled returns the digest of what Flux has pulled, if that is the release, or its commit.
+// The revision of the artifact is <tag>@<digest>, and the digest alone if spec.ref has one.
+func pulled(r Repository, release Release) string {
+	revision := revisionOf(r)
+	if pinned := viewOf(r).digest; pinned != "" {
 		if revision == pinned && (release.Adopted || pinned == release.Digest) {
 			return pinned
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/Masterminds/semver/v3"
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	"github.com/fluxcd/pkg/apis/meta"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -83,8 +82,11 @@ func (t Target) offers(rollout *v1alpha1.Rollout, release Release) bool {
 // generation. This includes its values, but not its chart: if the Rollout writes the
 // source of the chart, the attempt must also have been with what this source offers now.
 func (t Target) tried(rollout *v1alpha1.Rollout) bool {
-	if t.sourceIsOf(rollout) {
-		return triedChart(t.HelmRelease, t.Source)
+	switch revision := revisionOf(t.Source); {
+	case t.sourceIsOf(rollout) && IsGit(t.Source):
+		return triedCommit(t.HelmRelease, revision)
+	case t.sourceIsOf(rollout):
+		return triedChart(t.HelmRelease, revision)
 	}
 	return t.HelmRelease.Status.LastAttemptedGeneration == t.HelmRelease.Generation
 }
@@ -109,9 +111,11 @@ func (t Target) handled() bool {
 // helmHindered returns what keeps a HelmRelease from any version.
 func (t Target) helmHindered(rollout *v1alpha1.Rollout) observation {
 	h := t.HelmRelease
-	switch found := t.misannotated(); {
+	switch found, unknown := t.misannotated(), t.commitUnknown(rollout); {
 	case !found.isNothing():
 		return found
+	case !unknown.isNothing():
+		return unknown
 	case installs(h, rollout):
 		return conflict(v1alpha1.TargetDependencyCycle, "installs this Rollout and waits for it, while the Rollout waits for what it installs: "+
 			"install the Rollout from elsewhere, or set spec.install.disableWait and spec.upgrade.disableWait to true")
@@ -136,12 +140,12 @@ func installs(h *helmv2.HelmRelease, rollout *v1alpha1.Rollout) bool {
 }
 
 // triedChart reports whether helm-controller's last attempt was for the HelmRelease's
-// generation, and with the chart that the source offers now.
-func triedChart(h *helmv2.HelmRelease, source *sourcev1.OCIRepository) bool {
-	if source.Status.Artifact == nil || h.Status.LastAttemptedGeneration != h.Generation {
+// generation, and with the chart of a revision, which the source offers now.
+func triedChart(h *helmv2.HelmRelease, revision string) bool {
+	if revision == "" || h.Status.LastAttemptedGeneration != h.Generation {
 		return false
 	}
-	revision, tried := source.Status.Artifact.Revision, h.Status.LastAttemptedRevisionDigest
+	tried := h.Status.LastAttemptedRevisionDigest
 	tag, digest, _ := strings.Cut(revision, "@")
 	named, err := semver.NewVersion(strings.ReplaceAll(tag, "_", "+")) // a tag cannot contain a +
 	if err != nil {

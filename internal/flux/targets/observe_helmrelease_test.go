@@ -268,7 +268,7 @@ func TestHelmReleaseIsObserved(t *testing.T) {
 				tt.source = source()
 			}
 			observed := targets.Target{HelmRelease: tt.release.Obj(), Source: tt.source.Obj()}
-			if observed.Source.Name == "" {
+			if observed.Source.GetName() == "" {
 				observed.Source = nil
 			}
 			seen := observed.Observe(rollout, byTag(version))
@@ -330,5 +330,6 @@ func TestHelmReleaseWithoutValuesIsOnlyRead(t *testing.T) {
 	g.Expect(release.Taken(byTag("1.1.0"))).To(Equal(targets.Taking{}))
 	g.Expect(release.Owned()).To(BeEmpty())
 	g.Expect(release.OwnsTooMuch()).To(BeFalse())
-	g.Expect(release.ForeignSource()).To(BeEmpty())
+	_, foreign := release.ForeignSource()
+	g.Expect(foreign).To(BeFalse())
 }

@@ -166,7 +166,7 @@ func (t Target) annotatedSpec() *fieldpath.Set {
 // annotatedReference includes a digest that the controller has still to remove.
 func (t Target) annotatedReference() *fieldpath.Set {
 	annotated := fieldpath.NewSet(refPath, tagPath)
-	if len(t.Digests) > 0 || digestOf(t.Repository) != "" {
+	if len(t.Digests) > 0 || viewOf(t.Repository).digest != "" {
 		annotated.Insert(digestPath)
 	}
 	return annotated

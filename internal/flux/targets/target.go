@@ -13,7 +13,6 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,8 +22,8 @@ import (
 // Target is a Flux object that contains a Rollout's release, or that applies such an
 // object. Exactly one of Repository, Kustomization and HelmRelease is set.
 type Target struct {
-	// Repository is an OCIRepository whose spec.ref.tag belongs to the Rollout.
-	Repository *sourcev1.OCIRepository
+	// Repository is one whose spec.ref.tag belongs to the Rollout.
+	Repository Repository
 	// Kustomization has substitutes that belong to the Rollout, or consumes a Repository
 	// of the Rollout.
 	Kustomization *kustomizev1.Kustomization
@@ -43,8 +42,9 @@ type Target struct {
 	// Ranked is the image of whose tags the Rollout's ImagePolicy says which is a release, in
 	// its canonical form; empty if it is not known.
 	Ranked string
-	// Source is the OCIRepository that the Kustomization or HelmRelease consumes, if any.
-	Source *sourcev1.OCIRepository
+	// Source is the Repository that the Kustomization or HelmRelease consumes, if any. Of
+	// GitRepositories it is only one that a Rollout writes.
+	Source Repository
 	// Elsewhere are the names of what consumes the Repository from other namespaces,
 	// sorted. See WithConsumersElsewhere.
 	Elsewhere []string
@@ -65,7 +65,7 @@ func (t Target) Object() client.Object {
 func (t Target) Kind() string {
 	switch {
 	case t.Repository != nil:
-		return sourcev1.OCIRepositoryKind
+		return repositoryKind(t.Repository)
 	case t.HelmRelease != nil:
 		return helmv2.HelmReleaseKind
 	}
@@ -158,7 +158,7 @@ func (t Target) IsShared() bool {
 		rollouts[types.NamespacedName{Namespace: o.GetNamespace(), Name: name}] = true
 	}
 	if t.Source != nil && RolloutOf(t.Source) != "" {
-		rollouts[types.NamespacedName{Namespace: t.Source.Namespace, Name: RolloutOf(t.Source)}] = true
+		rollouts[types.NamespacedName{Namespace: t.Source.GetNamespace(), Name: RolloutOf(t.Source)}] = true
 	}
 	return len(rollouts) > 1
 }

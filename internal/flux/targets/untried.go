@@ -53,32 +53,36 @@ func (t Target) sourceFailed() observation {
 	if t.Source == nil {
 		return observation{}
 	}
-	ready := apimeta.FindStatusCondition(t.Source.Status.Conditions, meta.ReadyCondition)
+	ready := apimeta.FindStatusCondition(t.Source.GetConditions(), meta.ReadyCondition)
+	_, foreign := t.ForeignSource()
 	name := t.sourceName()
 	switch {
-	case t.Source.Spec.Suspend:
-		return waiting(v1alpha1.TargetArtifactFailed, "its OCIRepository %s is suspended: resume it", name)
+	case viewOf(t.Source).suspended:
+		return waiting(v1alpha1.TargetArtifactFailed, "its %s is suspended: resume it", name)
 	case ready == nil || ready.Status != metav1.ConditionFalse:
 		return observation{}
-	case t.ForeignSource() != "":
-		return waiting(v1alpha1.TargetArtifactFailed, "its OCIRepository %s has failed (%s)", name, ready.Reason)
+	case foreign:
+		return waiting(v1alpha1.TargetArtifactFailed, "its %s has failed (%s)", name, ready.Reason)
 	}
-	return waiting(v1alpha1.TargetArtifactFailed, "its OCIRepository %s has failed: %s", name, ready.Message)
+	return waiting(v1alpha1.TargetArtifactFailed, "its %s has failed: %s", name, ready.Message)
 }
 
-// sourceName returns the name of the OCIRepository that the target consumes, with its
+// sourceName returns the kind and name of the Repository that the target consumes, with its
 // namespace if that is another one.
 func (t Target) sourceName() string {
-	key, _ := t.consumes()
-	if key.Namespace == t.Object().GetNamespace() {
-		return key.Name
+	ref, _ := t.consumes()
+	if ref.Namespace == t.Object().GetNamespace() {
+		return ref.Kind + " " + ref.Name
 	}
-	return key.String()
+	return ref.String()
 }
 
 // LacksArtifact reports whether Flux has not come further since it could not get what the
 // target should apply. Kustomize-controller hides that while it tries again, and records
 // the attempt once it has everything.
-func (t Target) LacksArtifact() bool {
+func (t Target) LacksArtifact(release Release) bool {
+	if t.Repository != nil {
+		return pulled(t.Repository, release) == ""
+	}
 	return t.Kustomization != nil && (t.Source == nil || !t.isCurrent(t.Kustomization.Status.LastAttemptedRevision))
 }

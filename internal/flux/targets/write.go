@@ -33,7 +33,7 @@ func (t Target) Writable(release Release) bool {
 	}
 	switch {
 	case t.Repository != nil:
-		return t.outranking(release) == "" && t.pullsOther().isNothing()
+		return t.outranking(release) == "" && t.pullsOther().isNothing() && t.misplacedDigest().isNothing()
 	case t.HelmRelease != nil:
 		return t.obstructed().isNothing()
 	}

@@ -96,25 +96,25 @@ func TestWriteTakesTheVersionOfTheObject(t *testing.T) {
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	web := targets.Target{Repository: &sourcev1.OCIRepository{}}
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, web.Repository)).To(Succeed())
-	before := web.Repository.ResourceVersion
+	before := web.Repository.GetResourceVersion()
 
 	g.Expect(web.Write(t.Context(), c, "shop", promoted(), fixture.Noon)).To(Succeed())
-	g.Expect(web.Repository.ResourceVersion).NotTo(Equal(before))
+	g.Expect(web.Repository.GetResourceVersion()).NotTo(Equal(before))
 	now := &sourcev1.OCIRepository{}
 	g.Expect(c.Get(t.Context(), types.NamespacedName{Namespace: fixture.Namespace, Name: "web"}, now)).To(Succeed())
 	g.Expect(now.Spec.Reference).To(Equal(&sourcev1.OCIRepositoryRef{Tag: "1.1.0"}))
-	g.Expect(web.Repository.ResourceVersion).To(Equal(now.ResourceVersion))
+	g.Expect(web.Repository.GetResourceVersion()).To(Equal(now.ResourceVersion))
 }
 
 func TestWriteOnWhatHasChangedOrIsGoneFails(t *testing.T) {
 	g := NewWithT(t)
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(fixture.MakeRepository("web").Tag("1.0.0").Obj()).Build()
 	stale := repository(fixture.MakeRepository("web").Tag("1.0.0"))
-	stale.Repository.ResourceVersion = "1"
+	stale.Repository.SetResourceVersion("1")
 	g.Expect(apierrors.IsConflict(stale.Write(t.Context(), c, "shop", promoted(), fixture.Noon))).To(BeTrue())
 
 	lost := repository(fixture.MakeRepository("lost"))
-	lost.Repository.ResourceVersion = "1"
+	lost.Repository.SetResourceVersion("1")
 	err := lost.Write(t.Context(), c, "shop", promoted(), fixture.Noon)
 	g.Expect(apierrors.IsNotFound(err)).To(BeTrue())
 	g.Expect(err).To(MatchError(HavePrefix("patch OCIRepository shop-prod/lost: ")))

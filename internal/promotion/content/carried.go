@@ -70,7 +70,7 @@ func (r Running) AsPulled(release v1alpha1.VersionInfo) v1alpha1.VersionInfo {
 	return release
 }
 
-// NotPromoted returns the OCIRepositories that have pulled a version that nobody promoted,
+// NotPromoted returns the repositories that have pulled a version that nobody promoted,
 // each with the reason and a message. It is empty once there is a history: from then on,
 // the state of each target shows what it has pulled.
 func (r Running) NotPromoted() []Target {
@@ -106,8 +106,8 @@ func (r Running) accountsFor(t Target) bool {
 	return adopts || slices.Contains(r.Targets.Owned, t.PulledTag())
 }
 
-// PulledTag returns the tag by which the OCIRepository has pulled what it has; empty if it
-// has pulled nothing.
+// PulledTag returns the tag, or the branch, by which the repository has pulled what it has;
+// empty if it has pulled nothing.
 func (t Target) PulledTag() string {
 	tag, _, _ := strings.Cut(t.Pulled, "@")
 	return tag
@@ -119,6 +119,8 @@ func (t Target) runsUnpromoted() string {
 	switch {
 	case t.Reason == v1alpha1.TargetOutranked:
 		return runs + ": " + t.Message
+	case t.Unset && t.Kind == gitRepository:
+		return runs + ": spec.ref.tag is not set, so Flux pulls a branch until the first promotion; to end this now, pin a release in spec.wantedVersion"
 	case t.Unset:
 		return runs + ": spec.ref.tag is not set, so Flux pulls latest until the first promotion; to end this now, pin a release in spec.wantedVersion"
 	}

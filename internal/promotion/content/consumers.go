@@ -8,7 +8,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// LostConsumers returns the OCIRepositories that nothing is known to apply any more, while
+// LostConsumers returns the repositories that nothing is known to apply any more, while
 // the status still has what applied them for the current release. It returns them once:
 // the status that follows shows that the last consumer is being deleted, or gone.
 func (r Running) LostConsumers() []Target {
@@ -27,10 +27,10 @@ func (r Running) LostConsumers() []Target {
 }
 
 // lostConsumer reports whether the status has a target for a version that is none any more,
-// or whose deletion has begun. The status does not say which OCIRepository it applied.
+// or whose deletion has begun. The status does not say which repository it applied.
 func (r Running) lostConsumer(version string) bool {
 	return slices.ContainsFunc(r.Rollout.Status.Targets, func(was v1alpha1.TargetStatus) bool {
-		return was.Version == version && was.Kind != repositoryKind && was.Reason != v1alpha1.TargetDeleting && !r.Targets.keep(was)
+		return was.Version == version && !isRepository(was.Kind) && was.Reason != v1alpha1.TargetDeleting && !r.Targets.keep(was)
 	})
 }
 
@@ -41,5 +41,8 @@ func (t Targets) keep(was v1alpha1.TargetStatus) bool {
 	})
 }
 
-// repositoryKind is the kind of the targets that others apply.
-const repositoryKind = "OCIRepository"
+// isRepository reports whether targets of a kind are applied by others.
+func isRepository(kind string) bool { return kind == "OCIRepository" || kind == gitRepository }
+
+// gitRepository is the kind of repositories without image.
+const gitRepository = "GitRepository"

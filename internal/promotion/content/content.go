@@ -109,7 +109,7 @@ func (r Running) isRelease(digest, release, accepted string) bool {
 func (r Running) hasRun(release string) bool {
 	return slices.ContainsFunc(r.Targets.All, func(t Target) bool {
 		has := t.State == v1alpha1.TargetApplied && t.Digest != "" && r.isPart(release, t.Digest)
-		return t.Image == r.Policy.Image && (has || r.isPart(release, r.accepted(t)))
+		return t.Image != "" && t.Image == r.Policy.Image && (has || r.isPart(release, r.accepted(t)))
 	})
 }
 
@@ -128,7 +128,7 @@ func (r Running) Digest() string {
 		return digest
 	}
 	for _, t := range r.Targets.All {
-		if accepted := r.accepted(t); t.Image == r.Policy.Image && accepted != "" {
+		if accepted := r.accepted(t); t.Image != "" && t.Image == r.Policy.Image && accepted != "" {
 			return accepted
 		}
 	}

@@ -49,7 +49,7 @@ const (
 // Target is one Flux object and what it reports about the release of the newest history
 // entry.
 type Target struct {
-	// Kind is OCIRepository, Kustomization or HelmRelease.
+	// Kind is OCIRepository, GitRepository, Kustomization or HelmRelease.
 	Kind string
 	// Namespace of the object.
 	Namespace string
@@ -67,20 +67,21 @@ type Target struct {
 	// Unset is true if a version field of the target is empty. It is known whenever
 	// Targets.Carried is known.
 	Unset bool
-	// Pulled is the revision of the artifact that an OCIRepository has, whatever its tag is
+	// Pulled is the revision of the artifact that a repository has, whatever its tag is
 	// now: Flux keeps it until it has pulled another one. It is gathered only while the
 	// history is empty.
 	Pulled string
-	// Image that an OCIRepository pulls, in the form of Policy.Image.
+	// Image that an OCIRepository pulls, in the form of Policy.Image. A GitRepository has none,
+	// so its content is compared with nothing but what it has pulled by the tag before.
 	Image string
 	// Digest of the content that Flux has pulled by the tag, for an OCIRepository that is
-	// Applied.
+	// Applied; for a GitRepository the commit.
 	Digest string
 	// Mismatch is true if the State is a Conflict because that content is not the release.
 	Mismatch bool
 	// Changes is when time alone ends a Mismatch or changes its message; zero means never.
 	Changes time.Time
-	// PulledOnly is true for an OCIRepository that nothing is known to apply.
+	// PulledOnly is true for a repository that nothing is known to apply.
 	PulledOnly bool
 	// Unhealthy is true if the State is Failed because Flux has applied the release, and
 	// what it applied did not become healthy.
@@ -156,7 +157,7 @@ func (t Targets) Mismatch() bool {
 	return slices.ContainsFunc(t.All, func(target Target) bool { return target.Mismatch })
 }
 
-// PulledOnly returns how many OCIRepositories there are that nothing is known to apply.
+// PulledOnly returns how many repositories there are that nothing is known to apply.
 func (t Targets) PulledOnly() int { return len(t.pulledOnly()) }
 
 func (t Targets) pulledOnly() []string {
@@ -169,8 +170,8 @@ func (t Targets) pulledOnly() []string {
 	return names
 }
 
-// Evidence says what is proven once every target has applied the release. Of an
-// OCIRepository that nothing is known to apply, it is no more than that Flux has pulled it.
+// Evidence says what is proven once every target has applied the release. Of a
+// repository that nothing is known to apply, it is no more than that Flux has pulled it.
 func (t Targets) Evidence() string {
 	switch pulled := t.pulledOnly(); len(pulled) {
 	case 0:

@@ -50,6 +50,7 @@ var unused = map[string]string{
 	"get kuberik.com/rolloutgates":                         "the contract",
 	"get environments.kuberik.com/environments":            "a cache that reads one object by its name",
 	"get environments.kuberik.com/environments/status":     "a client that patches what it has read",
+	"get source.toolkit.fluxcd.io/gitrepositories":         "the same of a GitRepository",
 	"get helm.toolkit.fluxcd.io/helmreleases":              "read past the caches before an end, if there is one",
 	"list apiextensions.k8s.io/customresourcedefinitions":  "those who install helm-controller later",
 	"watch apiextensions.k8s.io/customresourcedefinitions": "the same",

@@ -104,28 +104,21 @@ func (d *dependencies) add(ctx context.Context, object client.Object, key types.
 	return true
 }
 
-// source adds the OCIRepository that a target applies.
+// source adds the OCIRepository that a target applies, or the GitRepository if a Rollout
+// writes it.
 func (d *dependencies) source(ctx context.Context, target targets.Target) {
-	var key types.NamespacedName
-	var is bool
-	switch {
-	case target.Kustomization != nil:
-		key, is = targets.SourceOf(target.Kustomization)
-	case target.HelmRelease != nil:
-		key, is = targets.ChartOf(target.HelmRelease)
-	}
-	if is && !d.has(key) {
-		d.add(ctx, &sourcev1.OCIRepository{}, key)
+	ref, is := targets.ConsumedBy(target.Object())
+	isGit := ref.Kind == sourcev1.GitRepositoryKind
+	if is && (!isGit || target.Source != nil) && !d.has(ref) {
+		d.add(ctx, ref.New(), ref.NamespacedName)
 	}
 }
 
-func (d *dependencies) has(key types.NamespacedName) bool {
-	for _, object := range d.all {
-		if _, is := object.(*sourcev1.OCIRepository); is && client.ObjectKeyFromObject(object) == key {
-			return true
-		}
-	}
-	return false
+func (d *dependencies) has(ref targets.Ref) bool {
+	return slices.ContainsFunc(d.all, func(o client.Object) bool {
+		repository, is := o.(targets.Repository)
+		return is && targets.RefTo(repository) == ref
+	})
 }
 
 func (d *dependencies) images(ctx context.Context, v program.View) {

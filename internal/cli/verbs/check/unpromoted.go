@@ -16,10 +16,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 )
 
-// notPromoted finds OCIRepositories that have pulled a version before the first promotion of
+// notPromoted finds repositories that have pulled a version before the first promotion of
 // their Rollout. Which they are, the engine says.
 func notPromoted(objects []map[string]any) []lint.Finding {
-	repositories := decoded[sourcev1.OCIRepository](objects, sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind))
+	var repositories []targets.Repository
+	for _, r := range decoded[sourcev1.OCIRepository](objects, sourcev1.GroupVersion.WithKind(sourcev1.OCIRepositoryKind)) {
+		repositories = append(repositories, &r)
+	}
+	for _, r := range decoded[sourcev1.GitRepository](objects, sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind)) {
+		repositories = append(repositories, &r)
+	}
 	var all []lint.Finding
 	for _, rollout := range decoded[v1alpha1.Rollout](objects, v1alpha1.GroupVersion.WithKind(v1alpha1.RolloutKind)) {
 		for _, t := range beforeHistory(&rollout, repositories).Content().NotPromoted() {
@@ -33,13 +39,13 @@ func notPromoted(objects []map[string]any) []lint.Finding {
 	return all
 }
 
-// beforeHistory returns what the engine needs to know of the OCIRepositories of a Rollout
+// beforeHistory returns what the engine needs to know of the repositories of a Rollout
 // without a history.
-func beforeHistory(rollout *v1alpha1.Rollout, repositories []sourcev1.OCIRepository) promotion.Input {
+func beforeHistory(rollout *v1alpha1.Rollout, repositories []targets.Repository) promotion.Input {
 	in := promotion.Input{Rollout: rollout}
-	for i := range repositories {
-		t := targets.Target{Repository: &repositories[i]}
-		if t.Repository.Namespace != rollout.Namespace || targets.RolloutOf(t.Repository) != rollout.Name {
+	for _, repository := range repositories {
+		t := targets.Target{Repository: repository}
+		if t.Repository.GetNamespace() != rollout.Namespace || targets.RolloutOf(t.Repository) != rollout.Name {
 			continue
 		}
 		in.Targets.Owned = append(in.Targets.Owned, t.Owned()...)
