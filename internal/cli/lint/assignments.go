@@ -22,7 +22,13 @@ const (
 )
 
 // writtenKinds are those whose fields annotations assign to Rollouts.
-var writtenKinds = []schema.GroupKind{repositoryKind, kustomizationKind, helmReleaseKind}
+var writtenKinds = []schema.GroupKind{repositoryKind, gitRepositoryKind, kustomizationKind, helmReleaseKind}
+
+// isRepository reports whether others apply what an object has pulled: it is an OCIRepository or
+// a GitRepository.
+func (o *object) isRepository() bool {
+	return o.groupKind() == repositoryKind || o.groupKind() == gitRepositoryKind
+}
 
 // assignment is an annotation that assigns a field to a Rollout.
 type assignment struct {
@@ -59,6 +65,8 @@ func assignedBy(kind schema.GroupKind, key string) (path []string, ok bool) {
 			return digestPath, true
 		}
 		return tagPath, key == rolloutAnnotation
+	case gitRepositoryKind:
+		return tagPath, key == rolloutAnnotation
 	case kustomizationKind:
 		variable, ok := variableOf(key)
 		return substitutePath(variable), ok
@@ -79,7 +87,7 @@ func checkMisplaced(r *report) {
 	for _, kind := range writtenKinds {
 		for _, o := range r.byKind[kind] {
 			for _, key := range o.annotationKeys() {
-				if of, ok := kindOfAnnotation(key); ok && of != kind {
+				if of, ok := kindOfAnnotation(key); ok && of != kind && (kind != gitRepositoryKind || key != rolloutAnnotation) {
 					r.find(annotationAt(o, key), fmt.Sprintf("the annotation %s has no effect on %s: it is for %ss", key, withArticle(kind.Kind), of.Kind),
 						remedyOfMisplaced(o, key))
 				}
@@ -113,6 +121,8 @@ func withArticle(kind string) string {
 func remedyOfMisplaced(o *object, key string) string {
 	rollout := o.annotation(key)
 	switch o.groupKind() {
+	case gitRepositoryKind:
+		return "remove it: Git has commits, and no digests of images; " + fmt.Sprintf("%s: %s makes a Rollout write the tag", rolloutAnnotation, rollout)
 	case kustomizationKind:
 		return fmt.Sprintf("write %s: %s", substituteForm, rollout)
 	case helmReleaseKind:

@@ -13,27 +13,31 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
 
-// consumerKinds are those that apply what an OCIRepository has pulled, and that a Rollout
+// consumerKinds are those that apply what a repository has pulled, and that a Rollout
 // waits for.
 var consumerKinds = []schema.GroupKind{kustomizationKind, helmReleaseKind}
 
-// source returns the OCIRepository that a Kustomization or HelmRelease consumes, and
-// whether it consumes one. In a cluster, it may be one that Flux has made of the template
-// of a chart.
-func (o *object) source() (namespace, name string, ok bool) {
+// reference is what a Kustomization or HelmRelease consumes.
+type reference struct{ kind, namespace, name string }
+
+// source returns the OCIRepository or GitRepository that a Kustomization or HelmRelease consumes,
+// and whether it consumes one. In a cluster, it may be an OCIRepository that Flux has made of
+// the template of a chart.
+func (o *object) source() (reference, bool) {
 	path := o.sourcePath()
 	switch {
 	case path == nil:
-		return "", "", false
+		return reference{}, false
 	case o.has(path...):
-		isRepository := o.text(child(path, "kind")...) == repositoryKind.Kind
-		return cmp.Or(o.text(child(path, "namespace")...), o.namespace()), o.text(child(path, "name")...), isRepository
+		kind := o.text(child(path, "kind")...)
+		return reference{kind, cmp.Or(o.text(child(path, "namespace")...), o.namespace()), o.text(child(path, "name")...)},
+			kind == repositoryKind.Kind || kind == gitRepositoryKind.Kind
 	}
 	parts := strings.Split(o.text("status", "helmChart"), "/")
 	if len(parts) != 3 || parts[0] != repositoryKind.Kind {
-		return "", "", false
+		return reference{}, false
 	}
-	return parts[1], parts[2], true
+	return reference{parts[0], parts[1], parts[2]}, true
 }
 
 // sourcePath returns the field of a Kustomization or HelmRelease that refers to its
@@ -43,18 +47,22 @@ func (o *object) sourcePath() []string {
 	case kustomizationKind:
 		return []string{"spec", "sourceRef"}
 	case helmReleaseKind:
+		if inGit := []string{"spec", "chart", "spec", "sourceRef"}; o.text(child(inGit, "kind")...) == gitRepositoryKind.Kind {
+			return inGit
+		}
 		return []string{"spec", "chartRef"}
 	}
 	return nil
 }
 
-// consumesFrom reports whether the source of an object is in a namespace.
-func (o *object) consumesFrom(namespace string) bool {
-	from, _, _ := o.source()
-	return sameNamespace(from, namespace) != no
+// consumes reports whether the source of an object may be a repository, whose name is known
+// to be the same.
+func (o *object) consumes(repository *object) bool {
+	from, _ := o.source()
+	return from.kind == repository.kind() && sameNamespace(from.namespace, repository.namespace()) != no
 }
 
-// eachWritten calls a function for each OCIRepository that a Rollout writes.
+// eachWritten calls a function for each repository that a Rollout writes.
 func (r *report) eachWritten(visit func(rollout, repository *object)) {
 	for _, rollout := range r.byKind[rolloutKind] {
 		for _, repository := range r.targets(rollout).repositories {
@@ -63,7 +71,7 @@ func (r *report) eachWritten(visit func(rollout, repository *object)) {
 	}
 }
 
-// checkConsumed finds OCIRepositories that nothing applies.
+// checkConsumed finds repositories that nothing applies.
 func checkConsumed(r *report) {
 	r.eachWritten(func(rollout, repository *object) {
 		where := annotationAt(repository, rolloutAnnotation)
@@ -86,18 +94,18 @@ func (r *report) remedyOfUnconsumed(repository *object) string {
 	return fmt.Sprintf("%s; if that is elsewhere, add --external Kustomization/%s/NAME", remedy, repository.namespace())
 }
 
-// consumers returns what applies an OCIRepository in the namespace of a Rollout.
+// consumers returns what applies a repository in the namespace of a Rollout.
 func (s *set) consumers(repository, rollout *object) []*object {
 	var all []*object
 	for _, o := range s.consumersOf[repository.name()] {
-		if sameNamespace(o.namespace(), rollout.namespace()) != no && o.consumesFrom(repository.namespace()) {
+		if sameNamespace(o.namespace(), rollout.namespace()) != no && o.consumes(repository) {
 			all = append(all, o)
 		}
 	}
 	return all
 }
 
-// mayBeConsumed reports whether objects that are not known could apply an OCIRepository.
+// mayBeConsumed reports whether objects that are not known could apply a repository.
 // Files without any object that could are a part of something larger.
 func (s *set) mayBeConsumed(repository *object) bool {
 	if repository.isUnknown("metadata", "name") {
@@ -114,17 +122,17 @@ func (s *set) mayBeConsumed(repository *object) bool {
 	return !s.live && len(near) == 0 || slices.ContainsFunc(near, unknown)
 }
 
-// checkFollowed finds OCIRepositories that something takes for which no Rollout waits.
+// checkFollowed finds repositories that something takes for which no Rollout waits.
 func checkFollowed(r *report) {
 	r.eachWritten(func(rollout, repository *object) {
 		for _, message := range r.notFollowed(repository, rollout) {
 			r.find(annotationAt(repository, rolloutAnnotation), message,
-				"put the Rollout, the OCIRepository and a Kustomization or HelmRelease that applies it into one namespace; if it need not be waited for, disable this rule")
+				"put the Rollout, the "+repository.kind()+" and a Kustomization or HelmRelease that applies it into one namespace; if it need not be waited for, disable this rule")
 		}
 	})
 }
 
-// notFollowed says what takes an OCIRepository without being followed: Kustomizations and
+// notFollowed says what takes a repository without being followed: Kustomizations and
 // HelmReleases of other namespaces, and ArtifactGenerators.
 func (s *set) notFollowed(repository, rollout *object) []string {
 	var all []string
@@ -132,8 +140,8 @@ func (s *set) notFollowed(repository, rollout *object) []string {
 		all = append(all, fmt.Sprintf("%s takes %s, and %s does not wait for it", o, repository, rollout))
 	}
 	for _, o := range s.consumersOf[repository.name()] {
-		from, _, _ := o.source()
-		if sameNamespace(o.namespace(), rollout.namespace()) == no && sameNamespace(from, repository.namespace()) == yes {
+		from, _ := o.source()
+		if sameNamespace(o.namespace(), rollout.namespace()) == no && o.consumes(repository) && sameNamespace(from.namespace, repository.namespace()) == yes {
 			add(o)
 		}
 	}
@@ -148,13 +156,13 @@ func (s *set) notFollowed(repository, rollout *object) []string {
 	return all
 }
 
-// generatesFrom reports whether an ArtifactGenerator has an OCIRepository among its
+// generatesFrom reports whether an ArtifactGenerator has a repository among its
 // sources.
 func (o *object) generatesFrom(repository *object) bool {
 	return slices.ContainsFunc(o.items("spec", "sources"), func(each any) bool {
 		source, _ := each.(map[string]any)
 		namespace, _ := source["namespace"].(string)
-		return source["kind"] == repositoryKind.Kind && source["name"] == repository.name() &&
+		return source["kind"] == repository.kind() && source["name"] == repository.name() &&
 			sameNamespace(cmp.Or(namespace, o.namespace()), repository.namespace()) == yes
 	})
 }
@@ -164,7 +172,7 @@ func (o *object) generatesFrom(repository *object) bool {
 func recordedElsewhere(rollout, repository *object) string {
 	for _, each := range rollout.items("status", "targets") {
 		target, _ := each.(map[string]any)
-		if target["kind"] == repositoryKind.Kind && target["name"] == repository.name() && target["reason"] == string(v1alpha1.TargetConsumerElsewhere) {
+		if target["kind"] == repository.kind() && target["name"] == repository.name() && target["reason"] == string(v1alpha1.TargetConsumerElsewhere) {
 			message, _ := target["message"].(string)
 			return message
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/pattern"
@@ -54,11 +55,11 @@ func checkOwnership(r *report) {
 	}
 }
 
-// remedyOfSet returns how a field that Git sets stays with its Rollout. An OCIRepository
-// needs a tag: without one, Flux pulls latest.
+// remedyOfSet returns how a field that Git sets stays with its Rollout. A repository
+// needs a tag: without one, Flux pulls latest, or a branch.
 func remedyOfSet(field written) string {
 	ignore := fmt.Sprintf("name %s in spec.ignore of the Kustomization that applies it (Flux 2.9)", pointer(field.path))
-	if field.object.groupKind() == repositoryKind {
+	if field.object.isRepository() {
 		return "annotate it with kustomize.toolkit.fluxcd.io/ssa: IfNotPresent, or " + ignore
 	}
 	return "remove the field, or " + ignore
@@ -133,13 +134,16 @@ func checkPrecedence(r *report) {
 	r.checkTargetPaths()
 }
 
-// checkReferences finds fields of OCIRepositories that Flux prefers to the tag.
+// preferred are the fields of spec.ref that Flux prefers to the tag.
+var preferred = map[schema.GroupKind][]string{repositoryKind: {"digest", "semver"}, gitRepositoryKind: {"commit", "name", "semver"}}
+
+// checkReferences finds fields of repositories that Flux prefers to the tag.
 func (r *report) checkReferences() {
-	for _, o := range r.byKind[repositoryKind] {
+	for _, o := range slices.Concat(r.byKind[repositoryKind], r.byKind[gitRepositoryKind]) {
 		if o.annotation(rolloutAnnotation) == "" {
 			continue
 		}
-		for _, name := range []string{"digest", "semver"} {
+		for _, name := range preferred[o.groupKind()] {
 			where := at{o, []string{"spec", "ref", name}}
 			if o.text(where.path...) != "" && (name != "digest" || o.annotation(v1alpha1.DigestRefAnnotation) == "") {
 				r.find(where, fmt.Sprintf("spec.ref.%s takes precedence over spec.ref.tag, which Rollout %s writes: its releases have no effect",

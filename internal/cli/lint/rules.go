@@ -86,7 +86,7 @@ var rules = []checkedRule{
 
 // needs are the kinds of which a rule says that there is no object, other than by a name.
 var needs = map[string][]schema.GroupKind{
-	"R207": {repositoryKind, kustomizationKind, helmReleaseKind},
+	"R207": {repositoryKind, gitRepositoryKind, kustomizationKind, helmReleaseKind},
 	"R212": {kustomizationKind, helmReleaseKind},
 	"R213": {kustomizationKind, helmReleaseKind},
 	"R301": {healthCheckKind},

@@ -27,6 +27,7 @@ var (
 	imageRepositoryKind   = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImageRepository"}
 	imagePolicyKind       = schema.GroupKind{Group: "image.toolkit.fluxcd.io", Kind: "ImagePolicy"}
 	repositoryKind        = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "OCIRepository"}
+	gitRepositoryKind     = schema.GroupKind{Group: "source.toolkit.fluxcd.io", Kind: "GitRepository"}
 	kustomizationKind     = schema.GroupKind{Group: "kustomize.toolkit.fluxcd.io", Kind: "Kustomization"}
 	helmReleaseKind       = schema.GroupKind{Group: "helm.toolkit.fluxcd.io", Kind: "HelmRelease"}
 	generatorKind         = schema.GroupKind{Group: "source.extensions.fluxcd.io", Kind: "ArtifactGenerator"}
@@ -66,7 +67,7 @@ type set struct {
 	// unnamed have a name that is not known.
 	unnamed map[schema.GroupKind][]*object
 	// writtenBy has the objects whose annotations name a Rollout, by the Rollout's name.
-	// consumersOf has the Kustomizations and HelmReleases of an OCIRepository, by its name.
+	// consumersOf has the Kustomizations and HelmReleases of a repository, by its name.
 	writtenBy, consumersOf map[string][]*object
 	// applied are sets of files that are applied together; nil until they are asked for.
 	applied []map[string]bool

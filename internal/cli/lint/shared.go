@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // checkShared finds Rollouts that are to go back by themselves, or to report what has
@@ -35,9 +37,9 @@ func checkShared(r *report) {
 // source that it consumes, sorted.
 func (s *set) deployedBy(target *object) []string {
 	all := rolloutsOf(target)
-	if _, name, ok := target.source(); ok {
-		for _, repository := range s.byName[repositoryKind][name] {
-			if target.consumesFrom(repository.namespace()) && !s.separate(target, repository) {
+	if source, ok := target.source(); ok {
+		for _, repository := range s.byName[schema.GroupKind{Group: repositoryKind.Group, Kind: source.kind}][source.name] {
+			if target.consumes(repository) && !s.separate(target, repository) {
 				all = append(all, rolloutsOf(repository)...)
 			}
 		}

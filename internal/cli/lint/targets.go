@@ -68,8 +68,8 @@ func (s *set) indexTargets() {
 			for _, rollout := range rolloutsOf(o) {
 				s.writtenBy[rollout] = append(s.writtenBy[rollout], o)
 			}
-			if _, name, ok := o.source(); ok {
-				s.consumersOf[name] = append(s.consumersOf[name], o)
+			if source, ok := o.source(); ok {
+				s.consumersOf[source.name] = append(s.consumersOf[source.name], o)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ package lint
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 )
@@ -21,9 +22,9 @@ func checkUnpromoted(r *report) {
 			continue
 		}
 		switch set := field.object.has(field.path...); {
-		case field.object.groupKind() == repositoryKind && !set && !field.object.prefersOther():
-			r.find(at{field.object, []string{"spec"}}, fmt.Sprintf("%s has no spec.ref.tag: Flux deploys latest until Rollout %s has promoted a release",
-				field.object, field.rollout), remedyOfNoTag)
+		case field.object.isRepository() && !set && !field.object.prefersOther():
+			r.find(at{field.object, []string{"spec"}}, fmt.Sprintf("%s has no spec.ref.tag: Flux deploys %s until Rollout %s has promoted a release",
+				field.object, field.object.pulledWithoutTag(), field.rollout), remedyOfNoTag)
 		case set && field.object.text(field.path...) == floating && !r.adopts(field):
 			r.find(field.at, fmt.Sprintf("%s is latest, which Flux deploys until Rollout %s has promoted a release",
 				fieldName(field.path), field.rollout), "set a version, or "+remedyOfLatest)
@@ -38,10 +39,18 @@ const (
 	remedyOfLatest = "set spec.firstRelease of the Rollout to Applied if the history should begin with it"
 )
 
-// prefersOther reports whether a field of an OCIRepository is set that Flux prefers to the
-// tag. Another rule is about that.
+// prefersOther reports whether a field of a repository is set that Flux prefers to the tag.
+// Another rule is about that.
 func (o *object) prefersOther() bool {
-	return o.text("spec", "ref", "digest") != "" || o.text("spec", "ref", "semver") != ""
+	return slices.ContainsFunc(preferred[o.groupKind()], func(name string) bool { return o.text("spec", "ref", name) != "" })
+}
+
+// pulledWithoutTag names what Flux pulls if a repository names no tag.
+func (o *object) pulledWithoutTag() string {
+	if o.groupKind() == gitRepositoryKind {
+		return "a branch"
+	}
+	return floating
 }
 
 // mayBeFirst reports whether the Rollout of a field may not have promoted anything yet. In

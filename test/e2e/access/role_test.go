@@ -14,6 +14,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -152,8 +153,24 @@ func useEverything(s *env.Env) {
 		s.Read(release)
 		return strings.Contains(string(release.Spec.Values.Raw), `"tag":"1.2.0"`), string(release.Spec.Values.Raw)
 	})
+	fromGit(s)
 	recall(s)
 	leaveOver(s)
+}
+
+// fromGit has the Rollout write a GitRepository.
+func fromGit(s *env.Env) {
+	repository := &sourcev1.GitRepository{ObjectMeta: metav1.ObjectMeta{
+		Namespace: s.Namespace, Name: s.Name, Annotations: map[string]string{v1alpha1.RolloutAnnotation: s.Name},
+	}}
+	repository.Spec.URL, repository.Spec.Interval = "http://127.0.0.1:1/shop", metav1.Duration{Duration: time.Hour}
+	s.Create(repository)
+	env.Eventually(s.T, "the tag written", func() (bool, string) {
+		s.Read(repository)
+		ref := repository.Spec.Reference
+		return ref != nil && ref.Tag == "1.2.0", "none"
+	})
+	s.Delete(repository)
 }
 
 // ownCheck has the Rollout own a HealthCheck for a while.
