@@ -48,6 +48,9 @@ func TestLastConsumerThatIsGoneIsNoticedOnce(t *testing.T) {
 		"it was one for the release before": {
 			[]v1alpha1.TargetStatus{stored("Kustomization", "apps", "0.9.0", ""), web}, []content.Target{pulledOnly}, nil,
 		},
+		"a GitRepository is gone, which applies nothing": {
+			[]v1alpha1.TargetStatus{stored("GitRepository", "web", "1.0.0", ""), web}, []content.Target{pulledOnly}, nil,
+		},
 		"another one applies it": {
 			[]v1alpha1.TargetStatus{apps, web}, []content.Target{applied("more"), target("OCIRepository", "web", v1alpha1.TargetApplied)}, nil,
 		},
@@ -62,4 +65,14 @@ func TestLastConsumerThatIsGoneIsNoticedOnce(t *testing.T) {
 			diff(t, tt.want, lost)
 		})
 	}
+}
+
+// A commit is not the digest of an image, also while the image of the policy is not known.
+func TestCommitIsNoDigestOfTheRelease(t *testing.T) {
+	shop := rollout().History(entry("1.0.0").Succeeded()).Obj()
+	shop.Status.Targets = []v1alpha1.TargetStatus{{Kind: "GitRepository", Namespace: fixture.Namespace, Name: "web", Version: "1.0.0", Digest: "sha1:1234"}}
+	git := target("GitRepository", "web", v1alpha1.TargetApplied)
+	git.Digest = "sha1:1234"
+	running := content.Running{Rollout: shop, Targets: content.Targets{All: []content.Target{git}}}
+	diff(t, []string{"", ""}, []string{running.Digest(), running.Pulled()})
 }
