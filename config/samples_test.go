@@ -53,7 +53,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 14, "RolloutGate": 4, "HealthCheck": 6, "RolloutSchedule": 7, "ClusterRolloutSchedule": 2, "Environment": 5,
+		"Rollout": 15, "RolloutGate": 4, "HealthCheck": 6, "RolloutSchedule": 7, "ClusterRolloutSchedule": 2, "Environment": 5,
 		"ReleaseQuarantine": 1, "ClusterReleaseQuarantine": 1,
 	}))
 }

@@ -31,6 +31,7 @@ var sampleFolders = map[string]struct {
 	"config/samples/rollback":     {},
 	"config/samples/quarantine":   {},
 	"config/samples/digests":      {},
+	"config/samples/git":          {},
 	"config/samples/environments": {},
 	"config/samples/error-rate":   {},
 	// Each is a cluster of its own. night has what is different in production.
