@@ -34,8 +34,11 @@ spec: {chart: {spec: {chart: ./chart, reconcileStrategy: Revision, sourceRef: {k
 		consumers []string
 		want      []string
 	}{
-		"with a Kustomization":                      {target: gitTarget, consumers: []string{fromGit}},
-		"with the chart of a HelmRelease":           {target: gitTarget, consumers: []string{chart}},
+		"with a Kustomization":            {target: gitTarget, consumers: []string{fromGit}},
+		"with the chart of a HelmRelease": {target: gitTarget, consumers: []string{chart}},
+		"with a chart that is packaged by its version": {
+			target: gitTarget, consumers: []string{change(t, chart, "reconcileStrategy: Revision, ", "")}, want: []string{"R218 HelmRelease shop/shop"},
+		},
 		"with a Kustomization of an OCIRepository":  {target: gitTarget, consumers: []string{kustomization}, want: []string{"R212 GitRepository shop/shop"}},
 		"with one of another namespace":             {target: gitTarget, consumers: []string{far}, want: []string{"R213 GitRepository shop/shop"}},
 		"with a commit":                             {target: change(t, gitTarget, "tag: none-yet", "tag: none-yet, commit: abc"), consumers: []string{fromGit}, want: []string{"R204 GitRepository shop/shop"}},

@@ -51,6 +51,7 @@ var rules = []checkedRule{
 	{Rule: Rule{"R215", SeverityWarning, "The ImagePolicy of a Rollout admits a single tag."}, check: checkFloatingTag},
 	{Rule: Rule{"R216", SeverityError, "An OCIRepository gets the digest of a Rollout that does not write its tag."}, check: checkDigestAnnotations},
 	{Rule: Rule{"R217", SeverityWarning, "Flux deploys the tag latest until a Rollout has promoted a release."}, check: checkUnpromoted},
+	{Rule: Rule{"R218", SeverityError, "A HelmRelease does not show which commit of a GitRepository it has deployed."}, check: checkGitCharts},
 	{Rule: Rule{"R301", SeverityWarning, "A Rollout selects no HealthCheck."}, check: checkSelection},
 	{Rule: Rule{"R302", SeverityError, "A healthCheckSelector has both forms."}, check: checkSelectorForms},
 	{Rule: Rule{"R303", SeverityError, "A HealthCheck has no Kustomization or HelmRelease to evaluate."}, check: checkEvaluated},
