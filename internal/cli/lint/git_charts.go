@@ -2,14 +2,13 @@
 
 package lint
 
-import (
-	"fmt"
-
-	sourcev1 "github.com/fluxcd/source-controller/api/v1"
-)
+import "fmt"
 
 // strategyPath is the field of a HelmRelease that says when Flux packages a chart again.
 var strategyPath = []string{"spec", "chart", "spec", "reconcileStrategy"}
+
+// eachRevision has it packaged again for each commit.
+const eachRevision = "Revision"
 
 // checkGitCharts finds HelmReleases that do not show of which commit their chart is.
 func checkGitCharts(r *report) {
@@ -18,11 +17,11 @@ func checkGitCharts(r *report) {
 			return
 		}
 		for _, o := range r.consumers(repository, rollout) {
-			if o.groupKind() != helmReleaseKind || o.isUnknown(strategyPath...) || o.text(strategyPath...) == sourcev1.ReconcileStrategyRevision {
+			if o.groupKind() != helmReleaseKind || o.isUnknown(strategyPath...) || o.text(strategyPath...) == eachRevision {
 				continue
 			}
 			r.find(at{o, strategyPath}, fmt.Sprintf("%s does not show which commit of %s it has deployed, so no release of %s counts as applied", o, repository, rollout),
-				"set reconcileStrategy: "+sourcev1.ReconcileStrategyRevision)
+				"set reconcileStrategy: "+eachRevision)
 		}
 	})
 }
