@@ -25,7 +25,7 @@ var releasesScript = script{
 		targetsCarry("1.2.1"), runs("registry.example/shop:1.2.1"), atRest,
 	},
 	commands: []string{
-		"kubectl rollouts watch shop -n demo",
+		"kubectl rollouts get shop -w -n demo",
 		"kubectl rollouts explain shop -n demo",
 		"kubectl rollouts status shop -n demo",
 		"kubectl get ocirepository,kustomization,healthcheck,deployment -n demo",

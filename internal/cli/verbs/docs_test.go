@@ -3,10 +3,14 @@
 package verbs
 
 import (
+	"fmt"
+	"go/ast"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,7 +31,7 @@ func TestEveryCommandInTheDocumentsExists(t *testing.T) {
 		for _, match := range documented.FindAllStringSubmatch(code(text), -1) {
 			line := alone(match[1])
 			found++
-			if err := parse(words(line)); err != nil {
+			if err := parseToday(words(line)); err != nil {
 				t.Errorf("%s: %s: %v", page, line, err)
 			}
 		}
@@ -35,6 +39,44 @@ func TestEveryCommandInTheDocumentsExists(t *testing.T) {
 	if found < 25 {
 		t.Errorf("only %d commands were found", found)
 	}
+}
+
+// What the demo prints is to be typed as it is: with the words of today, and not with the old
+// words that the program still understands.
+func TestEveryCommandOfTheDemoHasTheWordsOfToday(t *testing.T) {
+	found := 0
+	for path, file := range sourcesIn(t, "../../../test/demo") {
+		ast.Inspect(file, func(node ast.Node) bool {
+			literal, ok := node.(*ast.BasicLit)
+			if !ok {
+				return true
+			}
+			text, _ := strconv.Unquote(literal.Value)
+			for _, match := range documented.FindAllStringSubmatch(text, -1) {
+				if found++; strings.HasSuffix(text, " ") {
+					match[1] += unknownWord // what follows is not a literal
+				}
+				if err := parseToday(words(alone(match[1]))); err != nil {
+					t.Errorf("%s: %s: %v", path, match[0], err)
+				}
+			}
+			return true
+		})
+	}
+	if found < 12 {
+		t.Errorf("only %d commands were found", found)
+	}
+}
+
+// parseToday parses a command, and takes no old word or other name of a verb.
+func parseToday(args []string) error {
+	verb, _, err := NewRoot(program.New("", genericiooptions.NewTestIOStreamsDiscard())).Find(args)
+	for ; err == nil && verb.HasParent(); verb = verb.Parent() {
+		if verb.Hidden || !slices.Contains(args, verb.Name()) {
+			return fmt.Errorf("%s is an old word, or another name of %s", args[0], verb.Name())
+		}
+	}
+	return parse(args)
 }
 
 func TestExamplesInTheHelpExist(t *testing.T) {

@@ -200,7 +200,7 @@ func TestEveryRequestIsACommand(t *testing.T) {
 // the arguments of its calls, as far as the source has them.
 func TestEveryCommandInTheSourceIsMadeByOneFunction(t *testing.T) {
 	found := 0
-	for path, file := range sources(t) {
+	for path, file := range sourcesIn(t, "..") {
 		ast.Inspect(file, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.KeyValueExpr:
@@ -284,11 +284,11 @@ func literals(all []ast.Expr) []string {
 	return words
 }
 
-// sources returns the code of the command line without its tests.
-func sources(t *testing.T) map[string]*ast.File {
+// sourcesIn returns the code of a directory without its tests.
+func sourcesIn(t *testing.T, root string) map[string]*ast.File {
 	t.Helper()
 	all := map[string]*ast.File{}
-	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
