@@ -23,6 +23,7 @@ type reconciling struct {
 	*program.Program
 	source  bool
 	timeout time.Duration
+	out     *program.Output
 }
 
 // NewReconcile returns the verb reconcile.
@@ -35,10 +36,14 @@ func NewReconcile(p *program.Program) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&r.source, "with-source", false, "let Flux scan the ImageRepository first")
 	program.SpanVar(cmd.Flags(), &r.timeout, "timeout", 2*time.Minute, "how long to wait until it is done")
+	r.out = program.NewObjects(cmd)
 	return cmd
 }
 
 func (r *reconciling) run(ctx context.Context, name string) error {
+	if err := r.out.Begin(r.Program); err != nil {
+		return err
+	}
 	rollout, err := r.Rollout(ctx, name)
 	if err != nil {
 		return err
@@ -104,7 +109,7 @@ func (r *reconciling) requested(ctx context.Context, c program.Cluster, object c
 		}
 	}
 	r.Out.Sentence(show.Well, "%s %s is reconciled", kind, object.GetName())
-	return nil
+	return r.out.PrintObject(object)
 }
 
 // pollInterval is how often an object is read while its controller is awaited.
