@@ -88,7 +88,7 @@ func TestManagerRoleAllowsWhatTheDashboardWritesThroughIt(t *testing.T) {
 	}
 }
 
-func TestManagerRolePatchesLateKindsAndReadsFourCRDs(t *testing.T) {
+func TestManagerRolePatchesLateKindsAndReadsItsCRDs(t *testing.T) {
 	g := NewWithT(t)
 	rules := installed(t).role(t, "rollout-controller-manager-role").Rules
 	g.Expect(allowedVerbs(rules, "helm.toolkit.fluxcd.io/helmreleases")).To(ConsistOf("get", "list", "watch", "patch"))
@@ -98,7 +98,8 @@ func TestManagerRolePatchesLateKindsAndReadsFourCRDs(t *testing.T) {
 	for _, rule := range rules {
 		if slices.Contains(rule.Resources, definitions) {
 			g.Expect(rule.ResourceNames).To(ConsistOf(
-				"helmreleases.helm.toolkit.fluxcd.io", "gitrepositories.source.toolkit.fluxcd.io", "environments.environments.kuberik.com", "releasequarantines.kuberik.com"))
+				"helmreleases.helm.toolkit.fluxcd.io", "gitrepositories.source.toolkit.fluxcd.io", "environments.environments.kuberik.com", "releasequarantines.kuberik.com",
+				"externalartifacts.source.toolkit.fluxcd.io", "artifactgenerators.source.extensions.fluxcd.io"))
 		}
 	}
 }

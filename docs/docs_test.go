@@ -25,6 +25,7 @@ import (
 	notificationv1 "github.com/fluxcd/notification-controller/api/v1"
 	alertv1 "github.com/fluxcd/notification-controller/api/v1beta3"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -46,7 +47,7 @@ func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(
 		clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme), environmentsv1.AddToScheme(scheme),
-		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme), helmv2.AddToScheme(scheme),
+		imagev1.AddToScheme(scheme), sourcev1.AddToScheme(scheme), generatorv1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme), helmv2.AddToScheme(scheme),
 		notificationv1.AddToScheme(scheme), alertv1.AddToScheme(scheme),
 	); err != nil {
 		t.Fatal(err)

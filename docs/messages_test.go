@@ -49,7 +49,7 @@ var quietPackages = map[string]string{
 // entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
-	"another message takes its place":                                 {"the object cannot be decoded", "too many objects"},
+	"another message takes its place":                                 {"the object cannot be decoded", "too many objects", "this account may not read …, which ArtifactGenerator … takes"},
 	"the reconciler waits a moment because of it": {
 		"it is too early to try again", "a HealthCheck of a target was created or corrected, whose event is on its way",
 		"the Rollout or its Environment was created a moment ago, and what it needs is on its way",

@@ -98,7 +98,7 @@ const (
 )
 
 // TargetReason is why a target is in its state.
-// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted;DigestUnknown;OtherImage;CommitUnknown
+// +kubebuilder:validation:Enum=InvalidVersion;Outranked;Contested;DigestMismatch;TooManyRollouts;InvalidField;DependencyCycle;AccessDenied;HistoryOutdated;Rejected;Suspended;SourceMissing;DependencyNotReady;ArtifactFailed;Deleting;NotPulled;NotApplied;Unhealthy;NoConsumer;ConsumerElsewhere;NotPromoted;DigestUnknown;OtherImage;CommitUnknown;ArtifactUnproven
 type TargetReason string
 
 const (
@@ -154,6 +154,9 @@ const (
 	// TargetCommitUnknown: the status of the HelmRelease does not show of which commit its
 	// chart is, which a GitRepository of the Rollout has.
 	TargetCommitUnknown TargetReason = "CommitUnknown"
+	// TargetArtifactUnproven: nothing can show that the ExternalArtifact that the object takes
+	// has the release.
+	TargetArtifactUnproven TargetReason = "ArtifactUnproven"
 )
 
 // TargetStatus shows one Flux object that the Rollout writes, or that must have applied

@@ -9,6 +9,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/metadata"
@@ -30,6 +31,14 @@ var (
 		GroupKind: schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind},
 		versions:  []string{sourcev1.GroupVersion.Version},
 	}, "gitrepositories"}
+	generators = lateKind{kind{
+		GroupKind: schema.GroupKind{Group: generatorv1.GroupVersion.Group, Kind: generatorv1.ArtifactGeneratorKind},
+		versions:  []string{generatorv1.GroupVersion.Version},
+	}, "artifactgenerators"}
+	externalArtifacts = lateKind{kind{
+		GroupKind: schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.ExternalArtifactKind},
+		versions:  []string{sourcev1.GroupVersion.Version},
+	}, "externalartifacts"}
 )
 
 // crd returns the name of the CRD. The manager role may read only these and those of
@@ -105,6 +114,12 @@ func (w wiring) watchLate(ctx context.Context, of lateKind, watch func(context.C
 			"because", fmt.Sprintf("this account may not %s: grant it what the manager role allows, and start again", missing))
 	}
 	return nil
+}
+
+// watchArtifacts makes a reconciler follow releases through ArtifactGenerators, for which it
+// needs both kinds.
+func (w wiring) watchArtifacts(ctx context.Context, watch func(context.Context) error) error {
+	return w.watchLate(ctx, generators, func(ctx context.Context) error { return w.watchLate(ctx, externalArtifacts, watch) })
 }
 
 func (w wiring) await(of lateKind, watch func(context.Context) error) error {

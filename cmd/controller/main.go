@@ -21,6 +21,7 @@ import (
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/runtime/logger"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -183,7 +184,7 @@ func newScheme(mapper meta.RESTMapper, starts map[string]bool) (*runtime.Scheme,
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme,
-		environmentsv1.AddToScheme, sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
+		environmentsv1.AddToScheme, sourcev1.AddToScheme, generatorv1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, fmt.Errorf("register kinds: %w", err)
 	}

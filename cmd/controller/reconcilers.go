@@ -182,6 +182,9 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	if err := w.watchLate(ctx, gitRepositories, rollouts.WatchGitRepositories); err != nil {
 		return err
 	}
+	if err := w.watchArtifacts(ctx, rollouts.WatchArtifacts); err != nil {
+		return err
+	}
 	return w.watchLate(ctx, helmReleases, rollouts.WatchHelmReleases)
 }
 

@@ -18,6 +18,7 @@ import (
 	eventv1 "github.com/fluxcd/pkg/apis/event/v1beta1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -85,7 +86,7 @@ func (t *trimmer) trim(o any) (any, error) {
 
 func trim(o client.Object) {
 	switch o := o.(type) {
-	case targets.Repository:
+	case *sourcev1.OCIRepository, *sourcev1.GitRepository:
 		trimRepository(o)
 	case *kustomizev1.Kustomization:
 		trimKustomization(o)
@@ -108,6 +109,17 @@ func trim(o client.Object) {
 	case *metav1.PartialObjectMetadata: // a Namespace; only its labels are read
 		o.SetAnnotations(nil)
 		trimNotes(o)
+	default:
+		trimGenerated(o)
+	}
+}
+
+func trimGenerated(o client.Object) {
+	switch o := o.(type) {
+	case *sourcev1.ExternalArtifact:
+		trimArtifact(o)
+	case *generatorv1.ArtifactGenerator:
+		trimGenerator(o)
 	default:
 		trimNotes(o)
 	}
@@ -160,7 +172,7 @@ func fitted[T any](elements []T) []T {
 	return append(make([]T, 0, len(elements)), elements...)
 }
 
-func trimRepository(r targets.Repository) {
+func trimRepository(r client.Object) {
 	switch r := r.(type) {
 	case *sourcev1.OCIRepository:
 		trimOCIRepository(r)

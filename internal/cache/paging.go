@@ -32,7 +32,7 @@ func (t *trimmer) newInformer(from toolscache.ListerWatcher, example runtime.Obj
 	indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	switch example.(type) {
 	case *sourcev1.OCIRepository, *sourcev1.GitRepository, *kustomizev1.Kustomization, *helmv2.HelmRelease, *imagev1.ImagePolicy,
-		*imagev1.ImageRepository, *v1alpha1.Rollout, *v1alpha1.HealthCheck:
+		*sourcev1.ExternalArtifact, *imagev1.ImageRepository, *v1alpha1.Rollout, *v1alpha1.HealthCheck:
 		all := toolscache.ToListerWatcherWithContext(from)
 		from = toolscache.ToListWatcherWithWatchListSemantics(&toolscache.ListWatch{
 			ListWithContextFunc: t.paged(all), WatchFuncWithContext: all.WatchWithContext,

@@ -45,6 +45,11 @@ type Gatherer struct {
 	// GitRepositories looks for targets among GitRepositories too. Not every account may read
 	// them. Client needs their index, see [targets.IndexGitRepositories].
 	GitRepositories bool
+	// Artifacts follows releases through ArtifactGenerators and ExternalArtifacts. Not every
+	// cluster serves them. Client needs their index, see [targets.IndexArtifacts].
+	Artifacts bool
+	// Generators remembers what ArtifactGenerators have seen; nil reads it each time.
+	Generators *Generators
 	// Environments reads the Environments of Rollouts, and what those before them say. Not
 	// every cluster serves them. Client needs their indexes, see [IndexEnvironments].
 	Environments bool

@@ -4,6 +4,7 @@ package gather
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"time"
@@ -40,10 +41,14 @@ func (g Gatherer) Confirm(ctx context.Context, s *Snapshot) error {
 // and refused writes stay as gathered.
 func (g Gatherer) liveTargets(ctx context.Context, s *Snapshot) (found []targets.Target, live []content.Target, err error) {
 	outlines, states := make([]*targets.Target, len(s.Found)), make([]content.Target, len(s.Found))
+	var unread error
 	err = targets.EachLive(ctx, g.Live, s.Found, func(i int, t targets.Target) {
+		t, err := g.observed(ctx, s, t)
+		unread = errors.Join(unread, err)
 		outline := t.Outline()
 		outlines[i], states[i] = &outline, g.liveState(s, i, t)
 	})
+	err = errors.Join(err, unread)
 	if err != nil {
 		return nil, nil, fmt.Errorf("confirm the targets: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,7 @@ import (
 func scheme(g Gomega) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	g.Expect(errors.Join(clientgoscheme.AddToScheme(scheme), helmv2.AddToScheme(scheme), imagev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
-		sourcev1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))).To(Succeed())
+		sourcev1.AddToScheme(scheme), generatorv1.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))).To(Succeed())
 	return scheme
 }
 

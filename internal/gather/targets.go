@@ -49,10 +49,13 @@ func (g Gatherer) gatherTargets(ctx context.Context, s *Snapshot) error {
 // Targets returns the targets of a Rollout.
 func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]targets.Target, error) {
 	found, err := targets.Find(ctx, g.Client, rollout, g.GitRepositories)
-	if err != nil || !g.HelmReleases {
+	if err == nil && g.HelmReleases {
+		found, err = targets.WithHelmReleases(ctx, g.Client, rollout, found, g.GitRepositories)
+	}
+	if err != nil || !g.Artifacts {
 		return found, err
 	}
-	return targets.WithHelmReleases(ctx, g.Client, rollout, found, g.GitRepositories)
+	return targets.WithArtifacts(ctx, g.Client, rollout, found, g.HelmReleases, g.GitRepositories)
 }
 
 // withoutTargets records that the targets could not be read. None is written.
@@ -67,6 +70,10 @@ func (s *Snapshot) withoutTargets(err error) error {
 // possible first entry.
 func (g Gatherer) observe(ctx context.Context, s *Snapshot, t targets.Target) (content.Target, error) {
 	rollout, release := s.Rollout, s.release()
+	t, err := g.observed(ctx, s, t)
+	if err != nil {
+		return content.Target{}, err
+	}
 	seen := g.permitted(t, t.Observe(rollout, release))
 	if rollout.Current() == nil {
 		seen = t.BeforeHistory(seen)
@@ -106,6 +113,11 @@ func (g Gatherer) permitted(t targets.Target, seen content.Target) content.Targe
 			article = "a"
 		}
 		seen.Message = fmt.Sprintf("its source is %s, but references across namespaces are not allowed: use %s %s of this namespace", source, article, source.Kind)
+	}
+	if artifact := t.ForeignArtifact(); g.NoCrossNamespaceRefs && artifact != "" {
+		seen.State, seen.Reason = v1alpha1.TargetConflict, v1alpha1.TargetAccessDenied
+		seen.Message = fmt.Sprintf("it takes the release by ExternalArtifact %s, but references across namespaces are not allowed: "+
+			"use an ArtifactGenerator of this namespace", artifact)
 	}
 	return seen
 }

@@ -9,6 +9,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -34,6 +35,10 @@ func (g Gatherer) UnseenTarget(ctx context.Context, namespace string) (string, e
 	}
 	if g.GitRepositories {
 		kinds[sourcev1.GroupVersion.WithKind(sourcev1.GitRepositoryKind)] = &sourcev1.GitRepositoryList{}
+	}
+	if g.Artifacts {
+		kinds[sourcev1.GroupVersion.WithKind(sourcev1.ExternalArtifactKind)] = &sourcev1.ExternalArtifactList{}
+		kinds[generatorv1.GroupVersion.WithKind(generatorv1.ArtifactGeneratorKind)] = &generatorv1.ArtifactGeneratorList{}
 	}
 	for kind, list := range kinds {
 		seen, err := g.cached(ctx, namespace, list)

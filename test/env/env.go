@@ -15,6 +15,7 @@ import (
 	"github.com/fluxcd/pkg/runtime/conditions"
 	"github.com/fluxcd/pkg/runtime/conditions/check"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,7 @@ func Kinds() []client.Object {
 		&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
 		&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &sourcev1.GitRepository{}, &kustomizev1.Kustomization{},
 		&helmv2.HelmRelease{}, &environmentsv1.Environment{}, &v1alpha1.ReleaseQuarantine{},
+		&generatorv1.ArtifactGenerator{}, &sourcev1.ExternalArtifact{},
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -47,7 +48,7 @@ func Main(m *testing.M, plane **controlplane.ControlPlane, everything *client.Wi
 func run(m *testing.M, plane **controlplane.ControlPlane, everything *client.WithWatch) (int, error) {
 	started, err := controlplane.Start(context.Background(), controlplane.Options{
 		HelmCRDs: true,
-		CRDPaths: []string{filepath.Join(parts.Root(), "config", "crd", "bases")},
+		CRDPaths: []string{filepath.Join(parts.Root(), "config", "crd", "bases"), filepath.Join(parts.Root(), "test", "fixture", "crds")},
 	})
 	if err != nil {
 		return 1, fmt.Errorf("start the control plane: %w", err)
@@ -66,7 +67,7 @@ func run(m *testing.M, plane **controlplane.ControlPlane, everything *client.Wit
 func Scheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, v1alpha1.AddToScheme, environmentsv1.AddToScheme,
+		clientgoscheme.AddToScheme, imagev1.AddToScheme, helmv2.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, generatorv1.AddToScheme, v1alpha1.AddToScheme, environmentsv1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)

@@ -15,6 +15,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -163,7 +164,7 @@ func NewScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 	scheme := runtime.NewScheme()
 	builder := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme, coordinationv1.AddToScheme, environmentsv1.AddToScheme,
-		sourcev1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
+		sourcev1.AddToScheme, generatorv1.AddToScheme, kustomizev1.AddToScheme, helmv2.AddToScheme)
 	if err := builder.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("register kinds: %w", err)
 	}

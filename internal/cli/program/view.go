@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"github.com/spf13/pflag"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,6 +84,7 @@ func (p *Program) ViewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 	g := gather.Gatherer{
 		Client: from, Live: from, OneNamespace: true, HelmReleases: true, GitRepositories: true, NoCrossNamespaceRefs: p.noCrossNamespaceRefs,
 		Environments: facts.Serves(&environmentsv1.Environment{}),
+		Artifacts:    facts.Serves(&generatorv1.ArtifactGenerator{}) && facts.Serves(&sourcev1.ExternalArtifact{}),
 		Quarantines:  ServesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster,
 		UnreadSchedules: facts.Refused(&v1alpha1.RolloutSchedule{}, &v1alpha1.ClusterRolloutSchedule{}),
 	}

@@ -81,6 +81,14 @@ func (r references) gitRepositories() bool {
 	})
 }
 
+// takeArtifacts reports whether a Kustomization or HelmRelease takes an ExternalArtifact.
+func (r references) takeArtifacts() bool {
+	return slices.ContainsFunc(r.objects, func(o client.Object) bool {
+		_, takes := targets.ArtifactOf(o)
+		return takes
+	})
+}
+
 // checks reports whether Rollouts select HealthChecks of their own namespace, or own some,
 // and of others.
 func (r references) checks() (near, far bool) {

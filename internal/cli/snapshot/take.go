@@ -11,6 +11,7 @@ import (
 
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -194,6 +195,9 @@ func (t *taker) follow(ctx context.Context, r references) {
 	}
 	for _, object := range r.elsewhere() {
 		t.get(ctx, object)
+	}
+	if r.takeArtifacts() {
+		t.listAll(ctx, client.InNamespace(r.namespace), &generatorv1.ArtifactGeneratorList{}, &sourcev1.ExternalArtifactList{})
 	}
 	switch near, far := r.checks(); {
 	case far:

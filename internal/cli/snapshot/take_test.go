@@ -17,6 +17,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -39,7 +40,7 @@ func clusterScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := scheme(t)
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, environmentsv1.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, helmv2.AddToScheme,
+		v1alpha1.AddToScheme, environmentsv1.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, generatorv1.AddToScheme, helmv2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)

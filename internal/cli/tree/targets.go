@@ -46,6 +46,9 @@ func targetsOf(s gather.Snapshot) (*Node, []applied) {
 		if source := s.Found[i].Source; source != nil && repositories[targets.RefTo(source)] != nil {
 			parent = repositories[targets.RefTo(source)]
 		}
+		if made := s.Found[i].Artifact; made != nil && repositories[made.Origin()] != nil {
+			parent = repositories[made.Origin()]
+		}
 		node := targetNode(s.Found[i], s.Targets.All[i])
 		parent.Children = append(parent.Children, node)
 		all = append(all, appliedOf(node, s.Found[i].Object()))

@@ -50,6 +50,9 @@ func (c concerned) rolloutsOfConsumer(ctx context.Context, o client.Object) []re
 	if key, ok := targets.ConsumedBy(o); ok && key.Namespace == o.GetNamespace() {
 		requests = append(requests, c.rolloutOfRepository(ctx, key)...)
 	}
+	if key, ok := targets.ArtifactOf(o); ok {
+		requests = append(requests, c.rolloutsAbove(ctx, key)...)
+	}
 	return requests
 }
 

@@ -118,6 +118,7 @@ type Reconciler struct {
 
 	writes      expectations.Versions
 	windows     gather.Windows
+	generators  gather.Generators
 	memory      memory
 	marks       markCounts
 	targetLists targetLists

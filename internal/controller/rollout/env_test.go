@@ -42,6 +42,9 @@ type testEnv struct {
 	// quarantines makes the controller obey quarantines and report to them.
 	quarantines bool
 
+	// artifacts makes the controller follow ExternalArtifacts.
+	artifacts bool
+
 	// pushedAgain maps tags that were pushed again to their new digest.
 	pushedAgain map[string]string
 
@@ -81,6 +84,7 @@ func (s *testEnv) restart() {
 	}
 	s.reconciler.late.helmReleases.Store(true)
 	s.reconciler.late.gitRepositories.Store(true)
+	s.reconciler.late.artifacts.Store(s.artifacts)
 	s.reconciler.late.environments.Store(true)
 	s.reconciler.late.quarantines.Store(s.quarantines)
 }
@@ -91,6 +95,7 @@ func (s *testEnv) indexes() env.Indexes {
 	s.Expect(index(s.Ctx, found)).To(Succeed())
 	s.Expect(targets.IndexHelmReleases(s.Ctx, found)).To(Succeed())
 	s.Expect(targets.IndexGitRepositories(s.Ctx, found)).To(Succeed())
+	s.Expect(targets.IndexArtifacts(s.Ctx, found)).To(Succeed())
 	s.Expect(schedule.IndexGatesByOwner(s.Ctx, found)).To(Succeed())
 	s.Expect(gather.IndexEnvironments(s.Ctx, found)).To(Succeed())
 	return found

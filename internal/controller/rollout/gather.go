@@ -31,6 +31,7 @@ func (r *Reconciler) gatherer() gather.Gatherer {
 	return gather.Gatherer{
 		Client: r.Client, Live: r.APIReader,
 		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.late.helmReleases.Load(), GitRepositories: r.late.gitRepositories.Load(), Environments: r.late.environments.Load(),
+		Artifacts: r.late.artifacts.Load(), Generators: &r.generators,
 		Quarantines: r.late.quarantines.Load(), QuarantinesEverywhere: r.QuarantinesEverywhere,
 		InstanceLabels: r.Shard.Labels(),
 		Images:         images{r.Metadata}, Windows: &r.windows, Memory: known{r}, Started: r.started,

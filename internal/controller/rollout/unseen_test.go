@@ -13,6 +13,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	. "github.com/onsi/gomega"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -172,6 +173,14 @@ func TestOnlyTheFirstReleaseLooksForNewTargets(t *testing.T) {
 	s.deploy("shop")
 	s.Expect(s.history("shop")[0]).To(Equal(promoted{2, "1.1.0", v1alpha1.BakeSucceeded}))
 	s.Expect(*asked).To(HaveLen(4))
+}
+
+func TestFirstReleaseLooksForArtifactsWhereTheyAreServed(t *testing.T) {
+	s := openFollowing(t, consumed("shop", fixture.MakeRollout("shop"))...)
+	asked := s.liveLists()
+	s.deploy("shop")
+	s.Expect(*asked).To(ConsistOf(sourcev1.OCIRepositoryKind, sourcev1.GitRepositoryKind, kustomizev1.KustomizationKind, helmv2.HelmReleaseKind,
+		sourcev1.ExternalArtifactKind, generatorv1.ArtifactGeneratorKind))
 }
 
 func TestOneLookServesAllRolloutsThatHadPromotedBefore(t *testing.T) {

@@ -28,7 +28,11 @@ func WithConsumersElsewhere(ctx context.Context, reader client.Reader, targets [
 			if err != nil {
 				return nil, err
 			}
-			t.Elsewhere = names
+			byArtifacts, err := elsewhereByArtifacts(ctx, reader, t, helmReleases)
+			if err != nil {
+				return nil, err
+			}
+			t.Elsewhere = slices.Compact(slices.Sorted(slices.Values(append(names, byArtifacts...))))
 		}
 		all = append(all, t)
 	}
@@ -118,6 +122,9 @@ func (t Target) Consumed(seen content.Target, all []Target, helmReleases bool) c
 // isConsumedBy reports whether another target applies what the Repository pulls. One
 // that is being deleted applies nothing any more.
 func (t Target) isConsumedBy(other Target) bool {
+	if other.Artifact != nil {
+		return other.Artifact.isMadeOf(RefTo(t.Repository)) && !other.isDeleting()
+	}
 	ref, ok := other.consumes()
 	return ok && ref == RefTo(t.Repository) && !other.isDeleting()
 }

@@ -65,14 +65,14 @@ func sourceOf(object client.Object) []string {
 	if ref, ok := ConsumedBy(object); ok {
 		return []string{ref.String()}
 	}
-	return nil
+	return artifactIn(object)
 }
 
 func foreignSourceOf(object client.Object) []string {
 	if ref, ok := ConsumedElsewhere(object); ok {
 		return []string{ref.String()}
 	}
-	return nil
+	return foreignArtifactIn(object)
 }
 
 // SourceOf returns the Repository that a Kustomization consumes, and whether it consumes
@@ -186,8 +186,13 @@ func (s sources) with(targets []Target) sources {
 
 // of returns the Repository that a target consumes. It returns nil if there is none.
 func (s sources) of(ctx context.Context, t Target) (Repository, error) {
-	ref, ok := t.consumes()
-	if !ok || ref.isGit() && !s.git {
+	ref, _ := t.consumes()
+	return s.named(ctx, ref)
+}
+
+// named returns a Repository. It returns nil if there is none.
+func (s sources) named(ctx context.Context, ref Ref) (Repository, error) {
+	if !ref.isRepository() || ref.isGit() && !s.git {
 		return nil, nil
 	}
 	if known, ok := s.known[ref]; ok {

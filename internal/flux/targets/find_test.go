@@ -33,6 +33,7 @@ func indexed(t *testing.T, objects ...client.Object) client.WithWatch {
 	NewWithT(t).Expect(targets.Index(t.Context(), builderIndexer{b})).To(Succeed())
 	NewWithT(t).Expect(targets.IndexHelmReleases(t.Context(), builderIndexer{b})).To(Succeed())
 	NewWithT(t).Expect(targets.IndexGitRepositories(t.Context(), builderIndexer{b})).To(Succeed())
+	NewWithT(t).Expect(targets.IndexArtifacts(t.Context(), builderIndexer{b})).To(Succeed())
 	return b.Build()
 }
 

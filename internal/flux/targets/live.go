@@ -9,6 +9,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,7 +21,8 @@ import (
 // Live reads the target's object past the caches. If it does not exist, the error is
 // NotFound.
 func (t Target) Live(ctx context.Context, reader client.Reader, options ...client.GetOption) (Target, error) {
-	live := Target{Variables: t.Variables, Paths: t.Paths, Digests: t.Digests, Ranked: t.Ranked, Source: t.Source, Elsewhere: t.Elsewhere}
+	live := Target{Variables: t.Variables, Paths: t.Paths, Digests: t.Digests, Ranked: t.Ranked, Source: t.Source, Elsewhere: t.Elsewhere,
+		Artifact: t.Artifact, Artifacts: t.Artifacts}
 	switch {
 	case t.Repository != nil:
 		live.Repository = RefTo(t.Repository).New()
@@ -59,6 +61,7 @@ func (t Target) LiveWithOwners(ctx context.Context, reader client.Reader) (Targe
 // object once, and calls do with each target and its place among the given ones. A target
 // and one source are in memory at a time. It omits objects that no longer exist.
 func EachLive(ctx context.Context, reader client.Reader, targets []Target, do func(i int, live Target)) error {
+	read := artifactReader{reader: reader, generators: map[client.ObjectKey]*generatorv1.ArtifactGenerator{}}
 	for _, group := range bySource(targets) {
 		source := liveSource{reader: reader, key: group.source}
 		for _, i := range group.targets {
@@ -68,6 +71,9 @@ func EachLive(ctx context.Context, reader client.Reader, targets []Target, do fu
 			}
 			if err == nil {
 				live.Source, err = source.of(ctx, live, targets[i].Source)
+			}
+			if err == nil {
+				live.Artifact, err = read.again(ctx, live)
 			}
 			if err != nil {
 				return err
@@ -139,7 +145,7 @@ func (s *liveSource) of(ctx context.Context, t Target, cached Repository) (Repos
 // nothing else.
 func (t Target) Outline() Target {
 	metadata := metav1.ObjectMeta{Namespace: t.Object().GetNamespace(), Name: t.Object().GetName(), DeletionTimestamp: t.Object().GetDeletionTimestamp()}
-	outline := Target{Elsewhere: t.Elsewhere}
+	outline := Target{Elsewhere: t.Elsewhere, Artifact: t.Artifact}
 	switch {
 	case t.Repository != nil:
 		outline.Repository = RefTo(t.Repository).New()

@@ -136,7 +136,7 @@ func (t Target) observeKustomization(rollout *v1alpha1.Rollout, release Release)
 	case t.awaitsDigest(release):
 		return digestUnknown(release)
 	case !t.offers(rollout, release):
-		return pending
+		return t.lacking(release)
 	case failed && attempted(ready.Reason) && t.isCurrent(k.Status.LastAttemptedRevision):
 		return failure(t.reasonOf(rollout, *ready), ready.Message)
 	case failed:
@@ -193,12 +193,15 @@ func (t Target) hindered(rollout *v1alpha1.Rollout) observation {
 // sourceOffers reports whether Flux has pulled the release into a source that the Rollout
 // writes. Until then, the results of the target are about an earlier version.
 func (t Target) sourceOffers(rollout *v1alpha1.Rollout, release Release) bool {
+	if t.Artifact != nil {
+		return t.Artifact.holds(release, t.Observed)
+	}
 	return !t.sourceIsOf(rollout) || pulled(t.Source, release) != ""
 }
 
 // sourceIsOf reports whether the Rollout writes the source that the target consumes.
 func (t Target) sourceIsOf(rollout *v1alpha1.Rollout) bool {
-	return t.Source != nil && t.Source.GetNamespace() == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
+	return t.Artifact != nil || t.Source != nil && t.Source.GetNamespace() == rollout.Namespace && RolloutOf(t.Source) == rollout.Name
 }
 
 // attempted reports whether a failure is about applying. It returns false for a pass that
@@ -216,6 +219,9 @@ func attempted(reason string) bool {
 // source is none that a Rollout may write, the revision is unrelated to our version, and the
 // observed generation is the evidence.
 func (t Target) isCurrent(revision string) bool {
+	if t.Artifact != nil {
+		return revision != "" && t.Artifact.revision() == revision
+	}
 	if t.Source == nil {
 		return revision != ""
 	}

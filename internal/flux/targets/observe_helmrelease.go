@@ -31,7 +31,7 @@ func (t Target) observeHelmRelease(rollout *v1alpha1.Rollout, release Release) o
 	case t.awaitsDigest(release):
 		return digestUnknown(release)
 	case !charted && len(t.Paths) == 0, !t.offers(rollout, release):
-		return pending
+		return t.lacking(release)
 	case charted && refusesChart(h, release.Tag), failed:
 		return failure(reasonOfHelm(h), apimeta.FindStatusCondition(h.Status.Conditions, meta.ReadyCondition).Message)
 	case t.tried(rollout) && t.helmIsReady() && t.runsWhatItTried():
@@ -83,6 +83,8 @@ func (t Target) offers(rollout *v1alpha1.Rollout, release Release) bool {
 // source of the chart, the attempt must also have been with what this source offers now.
 func (t Target) tried(rollout *v1alpha1.Rollout) bool {
 	switch revision := revisionOf(t.Source); {
+	case t.Artifact != nil:
+		return triedChart(t.HelmRelease, t.Artifact.revision())
 	case t.sourceIsOf(rollout) && IsGit(t.Source):
 		return triedCommit(t.HelmRelease, revision)
 	case t.sourceIsOf(rollout):

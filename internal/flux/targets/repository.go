@@ -35,6 +35,8 @@ func (r Ref) String() string { return r.Kind + " " + r.NamespacedName.String() }
 // these belong to no Rollout.
 func (r Ref) isGit() bool { return r.Kind == sourcev1.GitRepositoryKind }
 
+func (r Ref) isRepository() bool { return r.Kind == sourcev1.OCIRepositoryKind || r.isGit() }
+
 // RefTo returns the name of a Repository.
 func RefTo(r Repository) Ref {
 	return Ref{Kind: repositoryKind(r), NamespacedName: client.ObjectKeyFromObject(r)}
@@ -46,7 +48,7 @@ func refOf(o client.Object, kind, namespace, name string) (Ref, bool) {
 		namespace = o.GetNamespace()
 	}
 	ref := Ref{Kind: kind, NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
-	return ref, kind == sourcev1.OCIRepositoryKind || ref.isGit()
+	return ref, ref.isRepository()
 }
 
 // IsGit reports whether an object is a GitRepository.

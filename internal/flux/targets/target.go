@@ -45,6 +45,15 @@ type Target struct {
 	// Source is the Repository that the Kustomization or HelmRelease consumes, if any. Of
 	// GitRepositories it is only one that a Rollout writes.
 	Source Repository
+	// Artifact is the ExternalArtifact that the Kustomization or HelmRelease takes, if it is
+	// made of a Repository of the Rollout. Source is then nil.
+	Artifact *Artifact
+	// Artifacts are those that are made of the Repository.
+	Artifacts []*Artifact
+	// Observed are the generators that are known to have seen their sources as they are now.
+	Observed map[types.UID]bool
+	// Forbidden is what cannot be known of them, if anything.
+	Forbidden *SourceForbidden
 	// Elsewhere are the names of what consumes the Repository from other namespaces,
 	// sorted. See WithConsumersElsewhere.
 	Elsewhere []string
@@ -159,6 +168,9 @@ func (t Target) IsShared() bool {
 	}
 	if t.Source != nil && RolloutOf(t.Source) != "" {
 		rollouts[types.NamespacedName{Namespace: t.Source.GetNamespace(), Name: RolloutOf(t.Source)}] = true
+	}
+	for _, writer := range t.Artifact.writers() {
+		rollouts[writer] = true
 	}
 	return len(rollouts) > 1
 }

@@ -84,5 +84,8 @@ func (t Target) LacksArtifact(release Release) bool {
 	if t.Repository != nil {
 		return pulled(t.Repository, release) == ""
 	}
+	if t.Artifact != nil {
+		return t.Artifact.offered(release) && !t.Artifact.holds(release, t.Observed)
+	}
 	return t.Kustomization != nil && (t.Source == nil || !t.isCurrent(t.Kustomization.Status.LastAttemptedRevision))
 }

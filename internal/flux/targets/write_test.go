@@ -9,6 +9,7 @@ import (
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,6 +27,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := runtime.NewScheme()
 	NewWithT(t).Expect(sourcev1.AddToScheme(s)).To(Succeed())
+	NewWithT(t).Expect(generatorv1.AddToScheme(s)).To(Succeed())
 	NewWithT(t).Expect(kustomizev1.AddToScheme(s)).To(Succeed())
 	NewWithT(t).Expect(helmv2.AddToScheme(s)).To(Succeed())
 	return s

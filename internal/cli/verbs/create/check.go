@@ -76,7 +76,8 @@ func (c *creating) read(ctx context.Context, namespace string) (*world, error) {
 			return nil, err
 		}
 	}
-	return w, errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts), targets.IndexGitRepositories(ctx, facts))
+	return w, errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts),
+		targets.IndexGitRepositories(ctx, facts), targets.IndexArtifacts(ctx, facts))
 }
 
 // stored returns an object as it is stored.
