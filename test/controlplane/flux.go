@@ -88,11 +88,19 @@ func (c *ControlPlane) sourceController() (*Process, error) {
 }
 
 func (c *ControlPlane) kustomizeController() (*Process, error) {
-	return c.fluxController(parts.KustomizeController)
+	return c.fluxController(parts.KustomizeController, c.gates()...)
 }
 
 func (c *ControlPlane) helmController() (*Process, error) {
-	return c.fluxController(parts.HelmController)
+	return c.fluxController(parts.HelmController, c.gates()...)
+}
+
+// gates returns the feature gates of the controllers that apply sources.
+func (c *ControlPlane) gates() []string {
+	if !c.options.ExternalArtifacts {
+		return nil
+	}
+	return []string{"--feature-gates=ExternalArtifact=true"}
 }
 
 // imageReflectorController stores the tags that it finds in a database, which survives

@@ -22,6 +22,8 @@ type Options struct {
 	Helm bool
 	// HelmCRDs adds the kind HelmRelease, which not every cluster has.
 	HelmCRDs bool
+	// ExternalArtifacts lets kustomize-controller and helm-controller apply ExternalArtifacts.
+	ExternalArtifacts bool
 	// Notifications adds notification-controller. Flux sends its events to it.
 	Notifications bool
 	// ImageScanner adds image-reflector-controller, which needs ImageV1.
