@@ -232,15 +232,16 @@ func (d *drawing) zone() *time.Location {
 // next returns the release that is next, and whether it goes.
 func (d *drawing) next(h tree.Head) string {
 	n := h.Next
+	name := h.NextName()
 	switch {
 	case n.Promotes && h.Suspended:
-		return n.Version + ", goes once you resume it: " + n.Message
+		return name + ", goes once you resume it: " + n.Message
 	case n.Promotes:
-		return n.Version + ", goes now: " + n.Message
+		return name + ", goes now: " + n.Message
 	case len(n.Holds) == 0:
-		return n.Version
+		return name
 	}
-	return fmt.Sprintf("%s, held by %d", n.Version, len(n.Holds))
+	return fmt.Sprintf("%s, held by %d", name, len(n.Holds))
 }
 
 // children writes a line for each node below, and everything below these.

@@ -56,7 +56,7 @@ func (b Builder) Build(ctx context.Context, s gather.Snapshot, d promotion.Decis
 		Head:     headOf(s.Input, d),
 	}
 	read := newReading(b.Reader, b.Limits.orDefault())
-	targets, applied := targetsOf(s)
+	targets, applied := targetsOf(s, d)
 	under := &below{reading: read, known: map[Object]bool{}}
 	under.fill(ctx, applied)
 	t.Root = rootOf(s.Rollout, t.Head)

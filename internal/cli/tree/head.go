@@ -11,6 +11,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 func headOf(in promotion.Input, d promotion.Decision) Head {
@@ -34,7 +35,7 @@ func headOf(in promotion.Input, d promotion.Decision) Head {
 // wait for an older one.
 func nextOf(d promotion.Decision) *Next {
 	if d.Action.Promotes() {
-		return &Next{Version: d.Release.Tag, Promotes: true, Message: d.Message}
+		return &Next{Version: d.Release.Tag, Digest: ptr.Deref(d.Release.Digest, ""), Promotes: true, Message: d.Message}
 	}
 	for _, candidate := range d.Candidates {
 		if !candidate.HeldBy(v1alpha1.NotNextReason) {
@@ -45,11 +46,18 @@ func nextOf(d promotion.Decision) *Next {
 }
 
 func heldNext(candidate promotion.Verdict) *Next {
-	next := &Next{Version: candidate.Release.Tag}
+	next := &Next{Version: candidate.Release.Tag, Digest: ptr.Deref(candidate.Release.Digest, "")}
 	for _, hold := range candidate.Holds {
 		next.Holds = append(next.Holds, Hold{Reason: hold.Reason, Message: hold.Message, Until: timeOf(hold.Until)})
 	}
 	return next
+}
+
+// NextName returns the name of the next release: with its digest if its tag is the one that
+// runs.
+func (h Head) NextName() string {
+	next := v1alpha1.VersionInfo{Tag: h.Next.Version, Digest: &h.Next.Digest}
+	return releases.NameOf(next, &v1alpha1.DeploymentHistoryEntry{Version: v1alpha1.VersionInfo{Tag: h.Version}})
 }
 
 // timeOf returns a time in UTC; nil if it is zero.

@@ -26,7 +26,7 @@ import (
 // consume it.
 //
 // It also returns what the Kustomizations and HelmReleases have applied.
-func targetsOf(s gather.Snapshot) (*Node, []applied) {
+func targetsOf(s gather.Snapshot, d promotion.Decision) (*Node, []applied) {
 	group := &Node{Name: "Targets", Children: problem(s.Targets.Problem)}
 	repositories := map[targets.Ref]*Node{}
 	var consumers []int
@@ -36,7 +36,7 @@ func targetsOf(s gather.Snapshot) (*Node, []applied) {
 			consumers = append(consumers, i)
 			continue
 		}
-		node := targetNode(t, s.Targets.All[i])
+		node := targetNode(t, s.Targets.All[i], d)
 		node.Children = notFollowed(s.Targets.All[i])
 		repositories[targets.RefTo(t.Repository)] = node
 		group.Children = append(group.Children, node)
@@ -49,7 +49,7 @@ func targetsOf(s gather.Snapshot) (*Node, []applied) {
 		if made := s.Found[i].Artifact; made != nil && repositories[made.Origin()] != nil {
 			parent = repositories[made.Origin()]
 		}
-		node := targetNode(s.Found[i], s.Targets.All[i])
+		node := targetNode(s.Found[i], s.Targets.All[i], d)
 		parent.Children = append(parent.Children, node)
 		all = append(all, appliedOf(node, s.Found[i].Object()))
 	}
@@ -94,9 +94,9 @@ func notFollowed(seen content.Target) []*Node {
 	return []*Node{missing("consumers", seen.Message)}
 }
 
-func targetNode(t targets.Target, seen content.Target) *Node {
+func targetNode(t targets.Target, seen content.Target, d promotion.Decision) *Node {
 	node := &Node{Object: fluxObject(t.Object()), Target: true, Sign: targetSign(seen.State), Conditions: conditionsOf(t.Object())}
-	node.Text = targetText(t, seen, node.Conditions)
+	node.Text = targetText(t, seen, node.Conditions, d)
 	node.Message = node.Text
 	if ready := apimeta.FindStatusCondition(node.Conditions, meta.ReadyCondition); node.Message == "" && ready != nil {
 		node.Message = ready.Message
@@ -113,7 +113,7 @@ func targetNode(t targets.Target, seen content.Target) *Node {
 // targetText returns what keeps a target from having applied the release, in the words of
 // the engine, or else in those of Flux. A repository that has applied it shows what
 // Flux has pulled.
-func targetText(t targets.Target, seen content.Target, conditions []metav1.Condition) string {
+func targetText(t targets.Target, seen content.Target, conditions []metav1.Condition, d promotion.Decision) string {
 	ready := apimeta.FindStatusCondition(conditions, meta.ReadyCondition)
 	switch {
 	case isDeleted(t.Object()):
@@ -125,9 +125,27 @@ func targetText(t targets.Target, seen content.Target, conditions []metav1.Condi
 	case seen.State != v1alpha1.TargetApplied:
 		return "has not applied it"
 	case t.Repository != nil && t.Repository.GetArtifact() != nil:
-		return shortRevision(t.Repository.GetArtifact().Revision)
+		return pulled(t.Repository, d)
 	}
 	return ""
+}
+
+// pulled says what a repository has pulled. For one that pulls by digest it says the tag as
+// well, and which content waits under that tag.
+func pulled(r targets.Repository, d promotion.Decision) string {
+	revision := r.GetArtifact().Revision
+	source, ok := r.(*sourcev1.OCIRepository)
+	if !ok || source.Spec.Reference == nil || source.Spec.Reference.Digest == "" {
+		return shortRevision(revision)
+	}
+	tag := source.Spec.Reference.Tag
+	text := shortRevision(tag+"@"+revision) + ", by its digest"
+	for _, candidate := range d.Candidates {
+		if release := candidate.Release; release.Tag == tag && release.Digest != nil {
+			return text + "; the tag was pushed again: now " + shortRevision(tag+"@"+*release.Digest)
+		}
+	}
+	return text
 }
 
 // shortRevision shortens the digest in a revision to what usually distinguishes it.

@@ -104,6 +104,8 @@ type Head struct {
 type Next struct {
 	// Version is its tag.
 	Version string `json:"version"`
+	// Digest is its content, as far as it is known.
+	Digest string `json:"digest,omitempty"`
 	// Promotes is true if it is promoted now.
 	Promotes bool `json:"promotes,omitempty"`
 	// Message says why it is promoted; empty if it is not.

@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 type getting struct {
@@ -241,7 +242,7 @@ func (g *getting) row(r *v1alpha1.Rollout) []string {
 	version, state, since := "-", "-", "-"
 	by, message := "-", "-"
 	if current := r.Current(); current != nil {
-		version, state = current.Version.Tag, stateOf(r, current, g.Now())
+		version, state = runningOf(r), stateOf(r, current, g.Now())
 		since = show.Ago(current.Timestamp.Time, g.Now())
 		by, message = byWhom(current), program.OrDash(current.Message)
 	}
@@ -292,7 +293,16 @@ func nextOf(r *v1alpha1.Rollout) string {
 	if len(r.Status.ReleaseCandidates) == 0 {
 		return "-"
 	}
-	return r.Status.ReleaseCandidates[0].Tag
+	return releases.NameOf(r.Status.ReleaseCandidates[0].VersionInfo, r.Current())
+}
+
+// runningOf returns the version that runs, with its digest if the next release has the same tag.
+func runningOf(r *v1alpha1.Rollout) string {
+	running := r.Current().Version
+	if all := r.Status.ReleaseCandidates; len(all) > 0 {
+		return releases.NameOf(running, &v1alpha1.DeploymentHistoryEntry{Version: all[0].VersionInfo})
+	}
+	return running.Tag
 }
 
 // waitsOr returns why nothing newer is out.
