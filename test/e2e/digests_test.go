@@ -12,6 +12,12 @@ import (
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/name"
+	ggcr "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/types"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -36,6 +42,12 @@ func reflectsAlways(p *imagev1.ImagePolicy) {
 // byDigest returns an application of which 1.0.0 was promoted by its digest, and the digest.
 func byDigest(t *testing.T) (*env.Env, string) {
 	t.Helper()
+	return pushedBy(t, func(s *env.Env) string { return s.Push(s.ConfigRelease("1.0.0")) })
+}
+
+// pushedBy is byDigest, and the function pushes 1.0.0.
+func pushedBy(t *testing.T, push func(*env.Env) string) (*env.Env, string) {
+	t.Helper()
 	s := newEnv(t)
 	for _, object := range s.Flux(plane.Registry.Host()) {
 		switch o := object.(type) {
@@ -47,7 +59,7 @@ func byDigest(t *testing.T) (*env.Env, string) {
 		s.Create(object)
 	}
 	s.Create(s.Rollout())
-	digest := s.Push(s.ConfigRelease("1.0.0"))
+	digest := push(s)
 	s.Scan()
 	s.AwaitState("1.0.0", v1alpha1.BakeSucceeded)
 	return s, digest
@@ -102,6 +114,57 @@ func TestReleaseRunsByItsDigest(t *testing.T) {
 	if diff := cmp.Diff([]string{digest, digest}, runs(s)); diff != "" || back.Current().Version.Tag != "1.0.0" {
 		t.Errorf("runs after a pin (-want +got):\n%s", diff)
 	}
+}
+
+// Flux chooses a platform when it pulls. The release is all of them.
+func TestReleaseOfTwoPlatformsRunsByTheDigestOfItsIndex(t *testing.T) {
+	s, digest := pushedBy(t, pushIndex)
+	source, rollout := s.OCIRepository(""), s.Rollout()
+	s.Read(source)
+	s.Read(rollout)
+	if source.Spec.Reference.Tag != "1.0.0" || source.Spec.Reference.Digest != digest {
+		t.Errorf("pulls %+v, want %s", source.Spec.Reference, digest)
+	}
+	if diff := cmp.Diff([]string{digest, digest}, runs(s)); diff != "" {
+		t.Errorf("runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"1.0.0@" + digest + " Succeeded"}, contents(rollout)); diff != "" {
+		t.Errorf("history (-want +got):\n%s", diff)
+	}
+}
+
+// pushIndex pushes 1.0.0 for two platforms, and returns the digest of its index.
+func pushIndex(s *env.Env) string {
+	s.T.Helper()
+	index, repository := mutate.IndexMediaType(empty.Index, types.OCIImageIndex), s.Plane.Registry.Host()+"/"+s.Repository
+	for _, platform := range []string{"amd64", "arm64"} {
+		one := s.ConfigRelease("1.0.0")
+		one.Tag = platform // which is no version
+		s.Push(one)
+		image, err := remote.Image(reference(s, repository+":"+platform), remote.WithContext(s.T.Context()))
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: image, Descriptor: ggcr.Descriptor{Platform: &ggcr.Platform{OS: "linux", Architecture: platform}}})
+	}
+	digest, err := index.Digest()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	if err := remote.WriteIndex(reference(s, repository+":1.0.0"), index, remote.WithContext(s.T.Context())); err != nil {
+		s.T.Fatal(err)
+	}
+	return digest.String()
+}
+
+// reference returns the reference to a tag of the registry, which has no TLS.
+func reference(s *env.Env, tag string) name.Tag {
+	s.T.Helper()
+	parsed, err := name.NewTag(tag, name.Insecure)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	return parsed
 }
 
 func TestDigestsAreSwitchedOnWithoutAnUpgrade(t *testing.T) {
