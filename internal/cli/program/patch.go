@@ -8,8 +8,10 @@ import (
 	"slices"
 	"strings"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -92,23 +94,27 @@ func (p *Program) UndoneByGit(from, to client.Object) error {
 func appliedField(from, to client.Object) (field, manager string, err error) {
 	fields, err := fieldsIn(client.MergeFrom(from), to)
 	for _, field := range fields {
-		if manager := applierOf(from, field.path); manager != "" {
+		if manager := ManagerOf(from, field.path, applies); manager != "" {
 			return strings.Join(field.path, "."), manager, nil
 		}
 	}
 	return "", "", err
 }
 
-// applierOf returns the field manager that applies a field from manifests; empty if there
-// is none.
-func applierOf(object client.Object, path []string) string {
+// applies reports whether a field manager applies manifests, and is not this program.
+func applies(entry metav1.ManagedFieldsEntry) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationApply && entry.Manager != FieldManager
+}
+
+// ManagerOf returns one of these field managers that owns a field; empty if there is none.
+func ManagerOf(object client.Object, path []string, is func(metav1.ManagedFieldsEntry) bool) string {
 	elements := make([]any, 0, len(path))
 	for _, name := range path {
 		elements = append(elements, name)
 	}
 	field := fieldpath.MakePathOrDie(elements...)
 	for _, entry := range object.GetManagedFields() {
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Manager != FieldManager && entry.FieldsV1 != nil {
+		if is(entry) && entry.FieldsV1 != nil {
 			owned := fieldpath.NewSet()
 			if owned.FromJSON(strings.NewReader(string(entry.FieldsV1.GetRawBytes()))) == nil && owned.Has(field) {
 				return entry.Manager
@@ -118,14 +124,25 @@ func applierOf(object client.Object, path []string) string {
 	return ""
 }
 
-// whereToChange names the Kustomization that applies an object, by the labels that Flux
-// sets on it.
+// whereToChange says where the manifest of an object is.
 func (p *Program) whereToChange(object client.Object) string {
-	prefix := kustomizev1.GroupVersion.Group + "/"
-	labels := object.GetLabels()
-	if name := labels[prefix+"name"]; name != "" {
-		return fmt.Sprintf("in the source of Kustomization %s/%s; see: %s", labels[prefix+"namespace"], name,
+	if parent := ParentOf(object); parent != "" {
+		return fmt.Sprintf("in the source of %s; see: %s", parent,
 			p.CommandLineOf("flux", object.GetNamespace(), "trace", strings.ToLower(KindOf(object)), object.GetName()))
 	}
 	return "there"
+}
+
+// ParentOf names what applies an object from Git, by the labels that Flux sets on it; empty if
+// nothing does.
+func ParentOf(object client.Object) string {
+	for _, kind := range []schema.GroupVersionKind{
+		kustomizev1.GroupVersion.WithKind(kustomizev1.KustomizationKind), helmv2.GroupVersion.WithKind(helmv2.HelmReleaseKind),
+	} {
+		labels := object.GetLabels()
+		if name := labels[kind.Group+"/name"]; name != "" {
+			return kind.Kind + " " + labels[kind.Group+"/namespace"] + "/" + name
+		}
+	}
+	return ""
 }

@@ -59,7 +59,13 @@ func (v *spanValue) Set(text string) error {
 	return err
 }
 
-func (v *spanValue) String() string { return time.Duration(*v).String() }
+// String returns nothing for no duration, so that the help shows no default.
+func (v *spanValue) String() string {
+	if *v == 0 {
+		return ""
+	}
+	return time.Duration(*v).String()
+}
 
 func (*spanValue) Type() string { return "duration" }
 

@@ -21,8 +21,6 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/snapshot"
-	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
-	"github.com/fluxrollouts/rollout-controller/internal/gather"
 )
 
 // world is what is there: in the cluster, or in the files of -f and nowhere else.
@@ -46,7 +44,7 @@ func (c *creating) look(ctx context.Context) (*world, error) {
 		return nil, errors.New("-f says what is in Git, and goes together with --export")
 	}
 	if c.export && (c.local || len(c.Files) > 0) {
-		return c.read(ctx, namespace)
+		return c.read(namespace)
 	}
 	open, err := c.Connect(ctx)
 	if err != nil {
@@ -57,7 +55,7 @@ func (c *creating) look(ctx context.Context) (*world, error) {
 }
 
 // read reads the files, and no cluster.
-func (c *creating) read(ctx context.Context, namespace string) (*world, error) {
+func (c *creating) read(namespace string) (*world, error) {
 	scheme, _, err := program.NewScheme(imagev1.GroupVersion.Version)
 	if err != nil {
 		return nil, err
@@ -76,8 +74,7 @@ func (c *creating) read(ctx context.Context, namespace string) (*world, error) {
 			return nil, err
 		}
 	}
-	return w, errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts),
-		targets.IndexGitRepositories(ctx, facts), targets.IndexArtifacts(ctx, facts))
+	return w, nil
 }
 
 // stored returns an object as it is stored.
@@ -99,13 +96,9 @@ func (w *world) stored(ctx context.Context, object client.Object) (manifest, err
 
 // with returns what is there after a plan.
 func (w *world) with(p *plan) (*world, error) {
-	objects := slices.Clone(p.objects)
-	if p.annotated != nil {
-		objects = append(objects, p.annotated)
-	}
 	after := *w
 	var err error
-	after.facts, err = w.facts.With(objects...)
+	after.facts, err = w.facts.With(p.all()...)
 	return &after, err
 }
 
@@ -132,7 +125,7 @@ func (w *world) objects(ctx context.Context) (all []map[string]any, complete boo
 func (c *creating) foretell(ctx context.Context, w *world, p *plan, all []manifest) error {
 	for _, each := range all {
 		if done(p, each) == "annotated" {
-			c.Err.Sentence(show.Do, "%s: the annotation %s", each, strings.Join(slices.Collect(maps.Keys(each.GetAnnotations())), ", "))
+			c.Err.Sentence(show.Do, "%s: the annotation %s", each, strings.Join(slices.Sorted(maps.Keys(each.GetAnnotations())), ", "))
 		} else {
 			c.Err.Sentence(show.Do, "%s: new", each)
 		}
@@ -166,11 +159,7 @@ func (c *creating) added(ctx context.Context, w *world, p *plan) ([]lint.Finding
 		options.Disable = absent
 	}
 	after := slices.Clone(before)
-	objects := p.objects
-	if p.annotated != nil {
-		objects = append(slices.Clone(objects), p.annotated)
-	}
-	laid, err := w.manifestsOf(objects)
+	laid, err := w.manifestsOf(p.all())
 	for _, each := range laid {
 		after = slices.DeleteFunc(after, func(content map[string]any) bool {
 			return manifest{&unstructured.Unstructured{Object: content}}.String() == each.String()

@@ -99,6 +99,14 @@ type plan struct {
 	asks bool
 }
 
+// all returns what will be there.
+func (p *plan) all() []client.Object {
+	if p.annotated == nil {
+		return p.objects
+	}
+	return append(slices.Clone(p.objects), p.annotated)
+}
+
 // run makes a plan from what is there, checks it, and carries it out.
 func (c *creating) run(ctx context.Context, planned func(context.Context, *world) (*plan, error)) error {
 	if !slices.Contains([]string{"", dryRunClient, dryRunServer}, c.dryRun) {

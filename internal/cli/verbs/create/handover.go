@@ -84,13 +84,22 @@ func (t *target) handover(a automation, rollout, version, unpin, status string) 
 		add("in Git, delete the comment with $imagepolicy %s, and keep the version", a.what)
 	}
 	add("take the field over, with the same value:\n%s", t.takeOver(version))
-	add("in Git, in one commit: %s; add the annotation %s: %s to %s", t.replaced(version), t.annotation, rollout, t)
+	add("in Git, in one commit: %s; add the %s to %s", t.replaced(version), inWords(t.annotations(rollout)), t)
 	if t.GetKind() == sourcev1.OCIRepositoryKind {
 		add("in Git, in the next commit, for new clusters: set %s to %s, and add the annotation %s: %s", t.fieldName(), placeholder, applyOnce, applyOnceValue)
 	}
 	add("wait until each target is applied: %s", status)
 	add("let releases go: %s", unpin)
 	return steps
+}
+
+// inWords returns annotations for a sentence.
+func inWords(annotations map[string]string) string {
+	var all []string
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		all = append(all, key+": "+annotations[key])
+	}
+	return "annotation" + strings.Repeat("s", len(all)-1) + " " + strings.Join(all, " and ")
 }
 
 // replaced says what the commit does with the version.

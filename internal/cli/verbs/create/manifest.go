@@ -36,7 +36,7 @@ func (w *world) manifestOf(object client.Object) (manifest, error) {
 	m := manifest{&unstructured.Unstructured{Object: content}}
 	m.SetGroupVersionKind(kind)
 	delete(content, "status")
-	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid", "ownerReferences"} {
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "uid", "ownerReferences", "finalizers"} {
 		unstructured.RemoveNestedField(content, "metadata", field)
 	}
 	return m, nil

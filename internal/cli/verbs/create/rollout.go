@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"strings"
 	"time"
@@ -36,8 +37,8 @@ type creatingRollout struct {
 	image, secret, policy, semver                       string
 	insecure                                            bool
 	repository, kustomization, variable, release, value string
-	bake, timeout, soak                                 string
-	rollback                                            bool
+	bake, timeout, soak                                 time.Duration
+	rollback, digest                                    bool
 	application, environment, after                     string
 	access                                              []string
 }
@@ -93,16 +94,17 @@ func (r *creatingRollout) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&r.insecure, "insecure", false, "with --image: the registry has no TLS")
 	flags.StringVar(&r.policy, "image-policy", "", "the ImagePolicy that names the releases")
 	flags.StringVar(&r.repository, "oci-repository", "", "write the tag of this OCIRepository")
+	flags.BoolVar(&r.digest, "digest", false, "with --oci-repository: write the digest of the release as well, so that only the content that was approved runs")
 	flags.StringVar(&r.kustomization, "kustomization", "", "write a variable of this Kustomization")
 	flags.StringVar(&r.variable, "variable", "", "with --kustomization: the name of the variable")
 	flags.StringVar(&r.release, "helm-release", "", "write a value of this HelmRelease")
 	flags.StringVar(&r.value, "value", "", "with --helm-release: the path of the value, such as image.tag")
-	flags.StringVar(&r.bake, "bake", "", "how long a release must stay healthy before it has succeeded")
-	flags.StringVar(&r.timeout, "timeout", "15m", "how long a release may take until it is applied and healthy")
+	program.SpanVar(flags, &r.bake, "bake", 0, "how long a release must stay healthy before it has succeeded")
+	program.SpanVar(flags, &r.timeout, "timeout", 15*time.Minute, "how long a release may take until it is applied and healthy")
 	flags.BoolVar(&r.rollback, "rollback", false, "go back automatically to the last good release when one fails")
 	flags.StringVar(&r.environment, "environment", "", "the name of this environment: creates an Environment; required with --after")
 	flags.StringVar(&r.after, "after", "", "take only what this environment has proven: [NAMESPACE/]ENVIRONMENT")
-	flags.StringVar(&r.soak, "soak", "", "with --after: how long a release must have been healthy there")
+	program.SpanVar(flags, &r.soak, "soak", 0, "with --after: how long a release must have been healthy there")
 	flags.StringVar(&r.application, "application", "", "with --environment: the name of the application, the same in all environments (default: the name of the Rollout)")
 	flags.StringSliceVar(&r.access, "access-from", nil, "with --environment: namespaces with environments that come after this one")
 }
@@ -112,9 +114,9 @@ func (r *creatingRollout) check() error {
 	switch {
 	case (r.image == "") == (r.policy == ""):
 		return errors.New("say where the releases come from: --image REPOSITORY, or --image-policy NAME; one of the two")
-	case r.environment == "" && (r.after != "" || r.soak != "" || len(r.access) > 0 || r.application != ""):
+	case r.environment == "" && (r.after != "" || r.soak > 0 || len(r.access) > 0 || r.application != ""):
 		return errors.New("say what this environment is called, with --environment NAME")
-	case r.after == "" && r.soak != "":
+	case r.after == "" && r.soak > 0:
 		return errors.New("--soak is about the environment before this one: name it, with --after")
 	case strings.ContainsAny(path.Base(r.image), ":@"):
 		return fmt.Errorf("--image %s: leave out the tag; --semver says which versions may be promoted", r.image)
@@ -129,6 +131,8 @@ func (r *creatingRollout) checkTarget() error {
 	switch {
 	case len(program.NonEmpty(r.repository, r.kustomization, r.release)) != 1:
 		return errors.New("say what the Rollout writes: --oci-repository NAME, --kustomization NAME --variable NAME, or --helm-release NAME --value PATH; one of them")
+	case r.digest && r.repository == "":
+		return errors.New("--digest goes with --oci-repository; for a variable or a value, see docs/guides/digests.md")
 	case (r.kustomization == "") != (r.variable == ""):
 		return errors.New("--kustomization and --variable go together")
 	case (r.release == "") != (r.value == ""):
@@ -142,11 +146,7 @@ func (r *creatingRollout) plan(ctx context.Context, w *world, name string) (*pla
 	if err := r.findUpstream(ctx, w); err != nil {
 		return nil, err
 	}
-	rollout, err := r.rollout(w, name)
-	if err != nil {
-		return nil, err
-	}
-	p := &plan{asks: true}
+	rollout, p := r.rollout(w, name), &plan{asks: true}
 	if err := r.addReleases(ctx, w, p, name); err != nil {
 		return nil, err
 	}
@@ -163,37 +163,27 @@ func (r *creatingRollout) plan(ctx context.Context, w *world, name string) (*pla
 }
 
 // rollout returns the Rollout.
-func (r *creatingRollout) rollout(w *world, name string) (*v1alpha1.Rollout, error) {
+func (r *creatingRollout) rollout(w *world, name string) *v1alpha1.Rollout {
 	rollout := &v1alpha1.Rollout{Spec: v1alpha1.RolloutSpec{
 		ReleasesImagePolicy: v1alpha1.LocalObjectReference{Name: cmp.Or(r.policy, name)}, TargetHealth: v1alpha1.TargetHealthRequired,
+		BakeTime: duration(r.bake), DeployTimeout: duration(r.timeout),
 	}}
 	r.name(rollout, w.namespace, name)
-	var err error
-	if rollout.Spec.BakeTime, err = span("--bake", r.bake); err != nil {
-		return nil, err
-	}
-	if rollout.Spec.DeployTimeout, err = span("--timeout", r.timeout); err != nil {
-		return nil, err
-	}
 	if r.rollback {
 		rollout.Spec.Rollback = &v1alpha1.RolloutRollback{}
 	}
 	if r.environment != "" {
 		rollout.Spec.EnvironmentRef = &v1alpha1.LocalObjectReference{Name: name}
 	}
-	return rollout, nil
+	return rollout
 }
 
-// span returns the duration of a flag; nil if it is not given.
-func span(flag, text string) (*metav1.Duration, error) {
-	if text == "" {
-		return nil, nil
+// duration returns the duration of a flag; nil if it is not given.
+func duration(d time.Duration) *metav1.Duration {
+	if d == 0 {
+		return nil
 	}
-	d, err := program.SpanOf(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
-	}
-	return &metav1.Duration{Duration: d}, nil
+	return &metav1.Duration{Duration: d}
 }
 
 const (
@@ -244,7 +234,7 @@ func (r *creatingRollout) login() *fluxmeta.LocalObjectReference {
 // addTarget adds the target, or what it needs so that the Rollout writes it.
 func (r *creatingRollout) addTarget(ctx context.Context, w *world, p *plan, t *target, rollout *v1alpha1.Rollout) error {
 	if t.object == nil {
-		r.addSource(w, p, rollout.Name)
+		r.addSource(w, p, t, rollout.Name)
 		p.next = []string{t.gitLeavesOut(sourcev1.OCIRepositoryKind, r.repository), r.see(w, rollout.Name)}
 		return nil
 	}
@@ -268,7 +258,7 @@ func (r *creatingRollout) addTarget(ctx context.Context, w *world, p *plan, t *t
 
 // addSource adds an OCIRepository that pulls nothing before the first promotion, and a
 // Kustomization that applies it.
-func (r *creatingRollout) addSource(w *world, p *plan, rollout string) {
+func (r *creatingRollout) addSource(w *world, p *plan, t *target, rollout string) {
 	source := &sourcev1.OCIRepository{Spec: sourcev1.OCIRepositorySpec{
 		URL: "oci://" + strings.TrimPrefix(r.image, "oci://"), Interval: metav1.Duration{Duration: interval},
 		Reference: &sourcev1.OCIRepositoryRef{Tag: placeholder}, SecretRef: r.login(), Insecure: r.insecure,
@@ -278,7 +268,7 @@ func (r *creatingRollout) addSource(w *world, p *plan, rollout string) {
 		SourceRef: kustomizev1.CrossNamespaceSourceReference{Kind: sourcev1.OCIRepositoryKind, Name: r.repository},
 	}}
 	r.name(source, w.namespace, r.repository)
-	source.Annotations = map[string]string{v1alpha1.RolloutAnnotation: rollout, applyOnce: applyOnceValue}
+	source.Annotations = merged(t.annotations(rollout), map[string]string{applyOnce: applyOnceValue})
 	r.name(consumer, w.namespace, r.repository)
 	p.objects = append(p.objects, source, consumer)
 }
@@ -297,17 +287,18 @@ func (r *creatingRollout) annotate(w *world, p *plan, t *target, rollout string)
 		r.Err.Sentence(show.Warns, "spec.values of %s has no %s now: if its chart does not have this value either, releases have no effect", t, r.value)
 	}
 	p.next = []string{t.gitLeavesOut(t.GetKind(), t.GetName()), r.see(w, rollout)}
-	only := t.only(map[string]any{}, map[string]string{t.annotation: rollout})
-	switch once := t.GetAnnotations()[applyOnce] == applyOnceValue; {
+	only := t.only(map[string]any{}, t.annotations(rollout))
+	parent, once := program.ParentOf(t.object), t.GetAnnotations()[applyOnce] == applyOnceValue
+	switch {
 	case r.export:
 		p.git = []manifest{t.forGit(rollout)}
 		if w.files == nil && r.repository != "" && t.writer() == "" {
 			p.next = append(p.next, fmt.Sprintf("Flux leaves %s alone, because it exists: to annotate it, run the same without --export, too", t))
 		}
-	case t.writer() != "": // it is annotated
-	case t.parent() != "" && !once:
+	case maps.Equal(p.annotated.GetAnnotations(), t.GetAnnotations()): // it is annotated
+	case parent != "" && !once:
 		p.git = []manifest{only}
-		p.next = append([]string{fmt.Sprintf("%s comes from Git, by %s: add the annotation of the output to its manifest there; until then, the Rollout writes nothing", t, t.parent())}, p.next...)
+		p.next = append([]string{fmt.Sprintf("%s comes from Git, by %s: add the annotation of the output to its manifest there; until then, nothing changes", t, parent)}, p.next...)
 	default:
 		p.annotation = &only
 	}
@@ -339,11 +330,7 @@ func (r *creatingRollout) addEnvironment(name string) error {
 		e.Spec.AccessFrom.NamespaceSelectors = append(e.Spec.AccessFrom.NamespaceSelectors, selector)
 	}
 	if r.after != "" {
-		soak, err := span("--soak", r.soak)
-		if err != nil {
-			return err
-		}
-		upstream := environmentsv1.Upstream{Environment: path.Base(r.after), SoakTime: soak}
+		upstream := environmentsv1.Upstream{Environment: path.Base(r.after), SoakTime: duration(r.soak)}
 		upstream.Namespace, _, _ = strings.Cut(strings.TrimSuffix(r.after, upstream.Environment), "/")
 		e.Spec.Upstreams = append(e.Spec.Upstreams, upstream)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
@@ -44,13 +42,15 @@ type target struct {
 	// annotation gives the field to a Rollout.
 	annotation string
 	field      []string
+	// digest is true if the Rollout writes the digest of its release as well.
+	digest bool
 	// object is as it was read; nil if there is none.
 	object client.Object
 }
 
 // target returns what the flags choose.
 func (r *creatingRollout) target(ctx context.Context, w *world) (*target, error) {
-	t := &target{}
+	t := &target{digest: r.digest}
 	var object client.Object
 	var name string
 	switch {
@@ -121,53 +121,26 @@ func (t *target) current() string {
 	return value
 }
 
-// ownedBy reports whether one of these field managers owns the field.
-func (t *target) ownedBy(is func(metav1.ManagedFieldsEntry) bool) bool {
-	elements := make([]any, 0, len(t.field))
-	for _, name := range t.field {
-		elements = append(elements, name)
-	}
-	field := fieldpath.MakePathOrDie(elements...)
-	return slices.ContainsFunc(t.object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		owned := fieldpath.NewSet()
-		return is(entry) && entry.FieldsV1 != nil && owned.FromJSON(strings.NewReader(string(entry.FieldsV1.GetRawBytes()))) == nil && owned.Has(field)
-	})
-}
-
 // isSetByGit reports whether Git sets the field, or will do so once the manifest is exported:
 // another one than the controller has written its value.
 func (t *target) isSetByGit(w *world, export bool) bool {
 	switch {
 	case t.current() == "":
 		return false
-	case export && w.files == nil && t.parent() == "" && t.GetKind() == sourcev1.OCIRepositoryKind:
+	case export && w.files == nil && program.ParentOf(t.object) == "" && t.GetKind() == sourcev1.OCIRepositoryKind:
 		return false // its manifest tells Flux to leave alone what exists
 	case export:
-		return !t.ownedBy(func(e metav1.ManagedFieldsEntry) bool { return e.Manager == write.FieldManager })
+		return program.ManagerOf(t.object, t.field, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == write.FieldManager }) == ""
 	}
-	return t.ownedBy(func(e metav1.ManagedFieldsEntry) bool {
+	return program.ManagerOf(t.object, t.field, func(e metav1.ManagedFieldsEntry) bool {
 		return e.Operation == metav1.ManagedFieldsOperationApply && e.Manager != write.FieldManager && e.Manager != program.FieldManager
-	})
+	}) != ""
 }
 
 // isSetBelow reports whether image automation writes the version into what a Kustomization from
 // Git applies, and not into the field.
 func (t *target) isSetBelow(w *world, a automation) bool {
-	return a.what != "" && t.GetKind() == kustomizev1.KustomizationKind && t.current() == "" && (w.files != nil || t.parent() != "")
-}
-
-// parent names what applies the object from Git; empty if nothing does.
-func (t *target) parent() string {
-	if t.object == nil {
-		return ""
-	}
-	for group, kind := range map[string]string{kustomizeGroup: kustomizev1.KustomizationKind, helmv2.GroupVersion.Group: helmv2.HelmReleaseKind} {
-		labels := t.object.GetLabels()
-		if name := labels[group+"/name"]; name != "" {
-			return kind + " " + labels[group+"/namespace"] + "/" + name
-		}
-	}
-	return ""
+	return a.what != "" && t.GetKind() == kustomizev1.KustomizationKind && t.current() == "" && (w.files != nil || program.ParentOf(t.object) != "")
 }
 
 // writer returns the Rollout that writes the field today; empty if there is none.
@@ -176,19 +149,27 @@ func (t *target) writer() string { return t.object.GetAnnotations()[t.annotation
 // fieldName returns the field as messages have it.
 func (t *target) fieldName() string { return strings.Join(t.field, ".") }
 
-// annotated returns the object with the annotation.
+// annotations returns those that give the field to a Rollout.
+func (t *target) annotations(rollout string) map[string]string {
+	all := map[string]string{t.annotation: rollout}
+	if t.digest {
+		all[v1alpha1.DigestRefAnnotation] = rollout
+	}
+	return all
+}
+
+// annotated returns the object with these annotations.
 func (t *target) annotated(rollout string) client.Object {
 	object := t.object.DeepCopyObject().(client.Object)
-	object.SetAnnotations(with(object.GetAnnotations(), t.annotation, rollout))
+	object.SetAnnotations(merged(object.GetAnnotations(), t.annotations(rollout)))
 	return object
 }
 
-func with(all map[string]string, key, value string) map[string]string {
-	if all = maps.Clone(all); all == nil {
-		all = map[string]string{}
-	}
-	all[key] = value
-	return all
+func merged(all, more map[string]string) map[string]string {
+	both := map[string]string{}
+	maps.Copy(both, all)
+	maps.Copy(both, more)
+	return both
 }
 
 // only returns the name of the object, with some fields and annotations.
@@ -205,15 +186,17 @@ func (t *target) only(content map[string]any, annotations map[string]string) man
 // An OCIRepository needs a tag, because Flux would pull latest.
 func (t *target) forGit(rollout string) manifest {
 	m := manifest{t.DeepCopy()}
-	labels, annotations := m.GetLabels(), with(m.GetAnnotations(), t.annotation, rollout)
+	labels, annotations := m.GetLabels(), merged(m.GetAnnotations(), t.annotations(rollout))
 	maps.DeleteFunc(labels, func(key, _ string) bool { return isFluxes(key) })
 	maps.DeleteFunc(annotations, func(key, _ string) bool {
 		return key != applyOnce && isFluxes(key) || strings.HasPrefix(key, v1alpha1.PromotionAnnotationPrefix) || strings.HasPrefix(key, "kubectl.kubernetes.io/")
 	})
-	unstructured.RemoveNestedField(m.Object, "metadata", "finalizers")
 	unstructured.RemoveNestedField(m.Object, t.field...)
 	if t.GetKind() == sourcev1.OCIRepositoryKind {
 		annotations[applyOnce] = applyOnceValue
+		if annotations[v1alpha1.DigestRefAnnotation] != "" {
+			unstructured.RemoveNestedField(m.Object, "spec", "ref", "digest")
+		}
 		_ = unstructured.SetNestedField(m.Object, placeholder, t.field...) // its spec is a map
 	}
 	m.SetLabels(labels)
