@@ -56,6 +56,14 @@ func TestCreateMakesAnApplicationFromNothing(t *testing.T) {
 		t.Errorf("doctor finds: %+v", answer)
 	}
 
+	run(create + " --digest -y")
+	source := s.OCIRepository("")
+	env.Eventually(t, "1.1.0 by its digest", func() (bool, string) {
+		s.Read(source)
+		carries := source.Spec.Reference.Tag + "@" + source.Spec.Reference.Digest
+		return carries == "1.1.0@"+*done.Current().Version.Digest, carries
+	})
+
 	again := user.Run("create", "gate", "qa", "--rollout", "shop")
 	if again.Code != 2 || !strings.Contains(again.Stderr, "exists already with another spec") {
 		t.Errorf("a gate that exists: %+v", again)

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/lint"
@@ -78,28 +77,16 @@ func (c *creating) read(namespace string) (*world, error) {
 }
 
 // stored returns an object as it is stored.
-func (w *world) stored(ctx context.Context, object client.Object) (manifest, error) {
-	kind, err := apiutil.GVKForObject(object, w.scheme)
+func (w *world) stored(ctx context.Context, m manifest) (manifest, error) {
+	found, err := w.scheme.New(m.GroupVersionKind())
 	if err != nil {
-		return manifest{}, fmt.Errorf("find the kind of a %T: %w", object, err)
-	}
-	found, err := w.scheme.New(kind)
-	if err != nil {
-		return manifest{}, fmt.Errorf("make a %s: %w", kind.Kind, err)
+		return manifest{}, fmt.Errorf("make a %s: %w", m.GetKind(), err)
 	}
 	into := found.(client.Object)
-	if err := w.Get(ctx, client.ObjectKeyFromObject(object), into); err != nil {
+	if err := w.Get(ctx, client.ObjectKeyFromObject(m), into); err != nil {
 		return manifest{}, err
 	}
 	return w.manifestOf(into)
-}
-
-// with returns what is there after a plan.
-func (w *world) with(p *plan) (*world, error) {
-	after := *w
-	var err error
-	after.facts, err = w.facts.With(p.all()...)
-	return &after, err
 }
 
 // objects returns what is there of the kinds that lint is about. It returns false if some of
@@ -124,7 +111,7 @@ func (w *world) objects(ctx context.Context) (all []map[string]any, complete boo
 // work.
 func (c *creating) foretell(ctx context.Context, w *world, p *plan, all []manifest) error {
 	for _, each := range all {
-		if done(p, each) == "annotated" {
+		if p.isAnnotation(each) {
 			c.Err.Sentence(show.Do, "%s: the annotation %s", each, strings.Join(slices.Sorted(maps.Keys(each.GetAnnotations())), ", "))
 		} else {
 			c.Err.Sentence(show.Do, "%s: new", each)
@@ -137,11 +124,11 @@ func (c *creating) foretell(ctx context.Context, w *world, p *plan, all []manife
 	if err := c.judge(findings); err != nil {
 		return err
 	}
-	after, err := w.with(p)
-	if err != nil {
+	after := *w
+	if after.facts, err = w.facts.With(p.all()...); err != nil {
 		return err
 	}
-	effect, err := p.effect(ctx, after)
+	effect, err := p.effect(ctx, &after)
 	if err == nil {
 		c.Err.Sentence(show.Do, "%s", effect)
 	}

@@ -142,16 +142,16 @@ func (c *creating) run(ctx context.Context, planned func(context.Context, *world
 func (c *creating) missing(ctx context.Context, w *world, p *plan) error {
 	var missing []client.Object
 	for _, object := range p.objects {
-		found, err := w.stored(ctx, object)
+		wanted, err := w.manifestOf(object)
+		if err != nil {
+			return err
+		}
+		found, err := w.stored(ctx, wanted)
 		switch {
 		case apierrors.IsNotFound(err):
 			missing = append(missing, object)
 			continue
 		case err != nil:
-			return err
-		}
-		wanted, err := w.manifestOf(object)
-		if err != nil {
 			return err
 		}
 		if !covers(wanted.Object["spec"], found.Object["spec"]) {
@@ -174,34 +174,40 @@ func (c *creating) carryOut(ctx context.Context, w *world, p *plan, all []manife
 			return err
 		}
 	}
-	if err := c.apply(ctx, w, all, client.DryRunAll); err != nil {
+	if err := c.apply(ctx, w, p, all, client.DryRunAll); err != nil {
 		return fmt.Errorf("nothing was created: %w", err)
 	}
 	if c.dryRun == dryRunServer {
 		c.Err.Sentence(show.Well, "the API server would take it (dry run: nothing was stored)")
 		return nil
 	}
-	if err := c.apply(ctx, w, all); err != nil {
+	if err := c.apply(ctx, w, p, all); err != nil {
 		return err
 	}
 	for _, each := range all {
-		c.Err.Sentence(show.Well, "%s: %s", each, done(p, each))
+		c.Err.Sentence(show.Well, "%s: %s", each, map[bool]string{true: "annotated", false: "created"}[p.isAnnotation(each)])
 	}
 	return c.after(p)
 }
 
-func done(p *plan, m manifest) string {
-	if p.annotation != nil && m.String() == p.annotation.String() {
-		return "annotated"
-	}
-	return "created"
+// isAnnotation reports whether a manifest has only the annotations of the target.
+func (p *plan) isAnnotation(m manifest) bool {
+	return p.annotation != nil && m.String() == p.annotation.String()
 }
+
+// annotator owns the annotations of targets. Were it the owner of the whole target, which may
+// have been created here, the API server would remove what is not sent again.
+const annotator = program.FieldManager + "-annotations"
 
 // apply sends the objects as one who owns their fields. It does not force: where another
 // field manager has another value, the API server refuses.
-func (c *creating) apply(ctx context.Context, w *world, all []manifest, options ...client.ApplyOption) error {
-	options = append(options, client.FieldOwner(program.FieldManager))
+func (c *creating) apply(ctx context.Context, w *world, p *plan, all []manifest, options ...client.ApplyOption) error {
 	for _, each := range all {
+		owner := client.FieldOwner(program.FieldManager)
+		if p.isAnnotation(each) {
+			owner = annotator
+		}
+		options := append(slices.Clone(options), owner)
 		if err := w.open.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(each.DeepCopy()), options...); err != nil {
 			return fmt.Errorf("%s: %w", each, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,7 +159,7 @@ func (r *creatingRollout) plan(ctx context.Context, w *world, name string) (*pla
 		return nil, err
 	}
 	p.objects = append(append(p.objects, r.laid...), rollout)
-	p.effect = func(ctx context.Context, after *world) (string, error) { return r.effect(ctx, after, rollout) }
+	p.effect = func(ctx context.Context, after *world) (string, error) { return r.effect(ctx, after, p, rollout) }
 	return p, nil
 }
 
@@ -360,11 +361,11 @@ func (r *creatingRollout) findUpstream(ctx context.Context, w *world) error {
 }
 
 // effect says what the Rollout does at once.
-func (r *creatingRollout) effect(ctx context.Context, after *world, rollout *v1alpha1.Rollout) (string, error) {
+func (r *creatingRollout) effect(ctx context.Context, after *world, p *plan, rollout *v1alpha1.Rollout) (string, error) {
 	switch {
 	case rollout.Spec.WantedVersion != nil:
 		return fmt.Sprintf("Rollout %s pins %s, and writes nothing", rollout.Name, *rollout.Spec.WantedVersion), nil
-	case r.policy != "":
+	case r.policy != "" || !slices.Contains(p.objects, client.Object(rollout)): // or it is there already
 		return r.decision(ctx, after, rollout.Name)
 	case rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
 		return "the history begins with the version that runs; then the newest release that nothing holds goes out", nil
