@@ -85,6 +85,24 @@ func TestBakeBeginsOnceHelmIsDone(t *testing.T) {
 	}
 }
 
+// Flux can make the OCIRepository of the template of a chart. Then only the status of the
+// HelmRelease names it.
+func TestReleaseOfAGeneratedChartIsWaitedFor(t *testing.T) {
+	release := fixture.MakeHelmRelease("shop").FromChart("shop").Obj()
+	s := open(t, shopWith(fixture.MakeRollout("shop").BakeTime(10*time.Minute), "1.0.0", release)...)
+	s.ChangeStatus(&helmv2.HelmRelease{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, func(o client.Object) {
+		o.(*helmv2.HelmRelease).Status.HelmChart = sourcev1.OCIRepositoryKind + "/" + s.Namespace + "/shop"
+	})
+	s.rest("shop")
+	s.fluxApplies()
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.TargetsAppliedCondition)).To(Equal(condition{
+		metav1.ConditionFalse, v1alpha1.TargetsPendingReason, "waiting for Flux to apply 1.0.0 to 3 targets"}))
+	s.helmDeploys("shop")
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeInProgress))
+}
+
 func TestUpgradeThatFailsIsReportedInHelmsWords(t *testing.T) {
 	s := open(t, charted(fixture.MakeRollout("shop").DeployTimeout(10*time.Minute))...)
 	s.rest("shop")
