@@ -12,6 +12,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +60,7 @@ var All = []Kind{
 	{GroupVersionKind: sourcev1.GroupVersion.WithKind("GitRepository"), Object: &sourcev1.GitRepository{}, List: &sourcev1.GitRepositoryList{}, Optional: true},
 	{GroupVersionKind: kustomizev1.GroupVersion.WithKind("Kustomization"), Object: &kustomizev1.Kustomization{}, List: &kustomizev1.KustomizationList{}, Decides: true, Once: true},
 	{GroupVersionKind: helmv2.GroupVersion.WithKind("HelmRelease"), Object: &helmv2.HelmRelease{}, List: &helmv2.HelmReleaseList{}, Optional: true, Decides: true, Once: true},
+	{GroupVersionKind: generatorv1.GroupVersion.WithKind(generatorv1.ArtifactGeneratorKind), Object: &generatorv1.ArtifactGenerator{}, List: &generatorv1.ArtifactGeneratorList{}, Optional: true},
 	{GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("Deployment"), Object: &appsv1.Deployment{}, List: &appsv1.DeploymentList{}},
 	{GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("StatefulSet"), Object: &appsv1.StatefulSet{}, List: &appsv1.StatefulSetList{}},
 	{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Object: &corev1.Namespace{}, List: &corev1.NamespaceList{}, Global: true},

@@ -20,7 +20,7 @@ var consumerKinds = []schema.GroupKind{kustomizationKind, helmReleaseKind}
 // reference is what a Kustomization or HelmRelease consumes.
 type reference struct{ kind, namespace, name string }
 
-// source returns the OCIRepository or GitRepository that a Kustomization or HelmRelease consumes,
+// source returns the repository or ExternalArtifact that a Kustomization or HelmRelease consumes,
 // and whether it consumes one. In a cluster, it may be an OCIRepository that Flux has made of
 // the template of a chart.
 func (o *object) source() (reference, bool) {
@@ -31,7 +31,7 @@ func (o *object) source() (reference, bool) {
 	case o.has(path...):
 		kind := o.text(child(path, "kind")...)
 		return reference{kind, cmp.Or(o.text(child(path, "namespace")...), o.namespace()), o.text(child(path, "name")...)},
-			kind == repositoryKind.Kind || kind == gitRepositoryKind.Kind
+			kind == repositoryKind.Kind || kind == gitRepositoryKind.Kind || kind == externalArtifact
 	}
 	parts := strings.Split(o.text("status", "helmChart"), "/")
 	if len(parts) != 3 || parts[0] != repositoryKind.Kind {
@@ -102,13 +102,18 @@ func (s *set) consumers(repository, rollout *object) []*object {
 			all = append(all, o)
 		}
 	}
+	for _, o := range s.takersOf(repository) {
+		if sameNamespace(o.namespace(), rollout.namespace()) != no {
+			all = append(all, o)
+		}
+	}
 	return all
 }
 
 // mayBeConsumed reports whether objects that are not known could apply a repository.
 // Files without any object that could are a part of something larger.
 func (s *set) mayBeConsumed(repository *object) bool {
-	if repository.isUnknown("metadata", "name") {
+	if repository.isUnknown("metadata", "name") || s.mayBeTaken(repository) {
 		return true
 	}
 	var near []*object
@@ -133,7 +138,7 @@ func checkFollowed(r *report) {
 }
 
 // notFollowed says what takes a repository without being followed: Kustomizations and
-// HelmReleases of other namespaces, and ArtifactGenerators.
+// HelmReleases of other namespaces.
 func (s *set) notFollowed(repository, rollout *object) []string {
 	var all []string
 	add := func(o *object) {
@@ -145,8 +150,8 @@ func (s *set) notFollowed(repository, rollout *object) []string {
 			add(o)
 		}
 	}
-	for _, o := range s.byKind[generatorKind] {
-		if o.generatesFrom(repository) {
+	for _, o := range s.takersOf(repository) {
+		if sameNamespace(o.namespace(), rollout.namespace()) == no {
 			add(o)
 		}
 	}
@@ -154,17 +159,6 @@ func (s *set) notFollowed(repository, rollout *object) []string {
 		all = append(all, fmt.Sprintf("%s: %s", repository, message))
 	}
 	return all
-}
-
-// generatesFrom reports whether an ArtifactGenerator has a repository among its
-// sources.
-func (o *object) generatesFrom(repository *object) bool {
-	return slices.ContainsFunc(o.items("spec", "sources"), func(each any) bool {
-		source, _ := each.(map[string]any)
-		namespace, _ := source["namespace"].(string)
-		return source["kind"] == repository.kind() && source["name"] == repository.name() &&
-			sameNamespace(cmp.Or(namespace, o.namespace()), repository.namespace()) == yes
-	})
 }
 
 // recordedElsewhere returns what the controller has recorded of consumers in other

@@ -22,7 +22,7 @@ spec: {chartRef: {kind: OCIRepository, name: shop}}
 apiVersion: source.extensions.fluxcd.io/v1beta1
 kind: ArtifactGenerator
 metadata: {name: shop, namespace: shop}
-spec: {sources: [{alias: app, kind: OCIRepository, name: shop}]}
+spec: {sources: [{alias: app, kind: OCIRepository, name: shop}], artifacts: [{name: shop, revision: "@app", copy: [{from: "@app/**", to: "@artifact/"}]}]}
 `
 )
 
@@ -50,9 +50,6 @@ func TestConsumersOfWhatARolloutWrites(t *testing.T) {
 		"a HelmRelease of another namespace":           {consumers: []string{farChart}, want: []string{ignored}},
 		"one of its namespace and one of another":      {consumers: []string{kustomization, farChart}, want: []string{ignored}},
 		"one of another namespace with its own source": {consumers: []string{kustomization, change(t, kustomization, "namespace: shop", "namespace: b")}},
-		"an ArtifactGenerator":                         {consumers: []string{other, generator}, want: []string{ignored}},
-		"an ArtifactGenerator next to a Kustomization": {consumers: []string{kustomization, generator}, want: []string{ignored}},
-		"an ArtifactGenerator of another source":       {consumers: []string{kustomization, change(t, generator, "name: shop}]", "name: cart}]")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := lintText(join(append(tt.consumers, policy, rollout, repository)...), func(o *lint.Options) {
@@ -90,6 +87,42 @@ func TestMessagesAboutConsumers(t *testing.T) {
 		if diff := cmp.Diff([]lint.Finding{want}, lintText(text, func(o *lint.Options) { o.Disable = nil }).Findings); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// A Rollout follows what takes an artifact that has files of its OCIRepository.
+func TestConsumersOfArtifacts(t *testing.T) {
+	const none, unknown, ignored, wrong, other = "R212 OCIRepository shop/shop", "R212? OCIRepository shop/shop", "R213 OCIRepository shop/shop",
+		"R219 ArtifactGenerator shop/shop", "R220 ArtifactGenerator shop/shop"
+	takes := change(t, kustomization, "OCIRepository", "ExternalArtifact")
+	far := change(t, change(t, takes, "namespace: shop", "namespace: b"), "name: shop}", "name: shop, namespace: shop}")
+	chart := change(t, helmConsumer, "OCIRepository", "ExternalArtifact")
+	two := change(t, change(t, generator, "sources: [", "sources: [{alias: config, kind: GitRepository, name: config}, "), "copy: [", "copy: [{from: \"@config/**\", to: \"@artifact/\"}, ")
+	again := change(t, change(t, change(t, generator, "metadata: {name: shop", "metadata: {name: again"), "kind: OCIRepository", "kind: ExternalArtifact"), "artifacts: [{name: shop", "artifacts: [{name: again")
+	patterned := change(t, generator, "spec: {", "spec: {pathPattern: \"@app/apps/*\", ")
+	for name, tt := range map[string]struct {
+		objects []string
+		want    []string
+	}{
+		"a Kustomization":                     {objects: []string{generator, takes}},
+		"a HelmRelease":                       {objects: []string{generator, chart}},
+		"one of another namespace":            {objects: []string{generator, far, takes}, want: []string{ignored}},
+		"nothing takes it":                    {objects: []string{generator, change(t, takes, "name: shop}", "name: shpo}")}, want: []string{none}},
+		"it has files of another source":      {objects: []string{change(t, two, "from: \"@app/**\"", "from: \"@config/b/**\""), takes}, want: []string{none}},
+		"it is made of another artifact":      {objects: []string{generator, again, change(t, takes, "name: shop}", "name: again}")}},
+		"its name is that of a folder":        {objects: []string{patterned, takes}, want: []string{unknown}},
+		"that name is known in a cluster":     {objects: []string{patterned + "status: {inventory: [{name: shop}]}\n", takes}},
+		"it shows another source":             {objects: []string{change(t, two, "revision: \"@app\"", "revision: \"@config\""), takes}, want: []string{wrong}},
+		"it does not show its other source":   {objects: []string{two, takes}, want: []string{other}},
+		"it shows all sources by its content": {objects: []string{change(t, two, "revision: \"@app\", ", ""), takes}},
+		"it is made of another repository":    {objects: []string{change(t, generator, "name: shop}]", "name: cart}]"), takes}, want: []string{none}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := lintText(join(append(tt.objects, policy, rollout, repository)...), func(o *lint.Options) { o.Disable = nil })
+			if diff := cmp.Diff(tt.want, described(result)); diff != "" {
+				t.Errorf("%s\n%+v", diff, result)
+			}
+		})
 	}
 }
 

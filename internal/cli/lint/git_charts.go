@@ -17,7 +17,7 @@ func checkGitCharts(r *report) {
 			return
 		}
 		for _, o := range r.consumers(repository, rollout) {
-			if o.groupKind() != helmReleaseKind || o.isUnknown(strategyPath...) || o.text(strategyPath...) == eachRevision {
+			if o.groupKind() != helmReleaseKind || !o.consumes(repository) || o.isUnknown(strategyPath...) || o.text(strategyPath...) == eachRevision {
 				continue
 			}
 			r.find(at{o, strategyPath}, fmt.Sprintf("%s does not show which commit of %s it has deployed, so no release of %s counts as applied", o, repository, rollout),

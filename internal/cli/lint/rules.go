@@ -52,6 +52,8 @@ var rules = []checkedRule{
 	{Rule: Rule{"R216", SeverityError, "An OCIRepository gets the digest of a Rollout that does not write its tag."}, check: checkDigestAnnotations},
 	{Rule: Rule{"R217", SeverityWarning, "Flux deploys the tag latest until a Rollout has promoted a release."}, check: checkUnpromoted},
 	{Rule: Rule{"R218", SeverityError, "A HelmRelease does not show which commit of a GitRepository it has deployed."}, check: checkGitCharts},
+	{Rule: Rule{"R219", SeverityError, "An ExternalArtifact does not show a release that it is made of."}, check: checkArtifactRevisions},
+	{Rule: Rule{"R220", SeverityWarning, "An ExternalArtifact does not show changes of its other sources."}, check: checkSourcesOfArtifacts},
 	{Rule: Rule{"R301", SeverityWarning, "A Rollout selects no HealthCheck."}, check: checkSelection},
 	{Rule: Rule{"R302", SeverityError, "A healthCheckSelector has both forms."}, check: checkSelectorForms},
 	{Rule: Rule{"R303", SeverityError, "A HealthCheck has no Kustomization or HelmRelease to evaluate."}, check: checkEvaluated},
@@ -88,7 +90,7 @@ var rules = []checkedRule{
 // needs are the kinds of which a rule says that there is no object, other than by a name.
 var needs = map[string][]schema.GroupKind{
 	"R207": {repositoryKind, gitRepositoryKind, kustomizationKind, helmReleaseKind},
-	"R212": {kustomizationKind, helmReleaseKind},
+	"R212": {kustomizationKind, helmReleaseKind, generatorKind},
 	"R213": {kustomizationKind, helmReleaseKind},
 	"R301": {healthCheckKind},
 	"R311": {rolloutKind},

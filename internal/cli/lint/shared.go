@@ -44,6 +44,9 @@ func (s *set) deployedBy(target *object) []string {
 			}
 		}
 	}
+	for _, repository := range s.repositoriesIn(target) {
+		all = append(all, rolloutsOf(repository)...)
+	}
 	slices.Sort(all)
 	return slices.Compact(all)
 }
