@@ -215,6 +215,28 @@ func TestReleaseThroughAnArtifact(t *testing.T) {
 	}
 }
 
+// With a pattern of paths, each folder is an artifact. One that a release does not change is
+// Applied at once.
+func TestArtifactOfEachFolder(t *testing.T) {
+	folders := func(revision string, changed fixture.Files) *monorepo {
+		m := oneSource("")
+		m.generator = fixture.MakeGenerator("shop").Takes("app", sourcev1.OCIRepositoryKind, "app").ForEach("app", "cart", "web").Makes("{app}", revision, "app")
+		return m.builds(changed)
+	}
+	m := folders("", fixture.Files{"app/cart": "old", "app/web": "old"}).apply()
+	NewWithT(t).Expect(m.observed(t, "1.0.0")).To(Equal(map[string]string{"cart": "Applied", "web": "Applied"}))
+	m.app = pulledApp("1.1.0")
+	NewWithT(t).Expect(m.observed(t, "1.1.0")).To(Equal(map[string]string{"cart": "Pending", "web": "Pending"}))
+	m.builds(fixture.Files{"app/cart": "new", "app/web": "old"})
+	NewWithT(t).Expect(m.observed(t, "1.1.0")).To(Equal(map[string]string{"cart": "Pending", "web": "Applied"}))
+
+	differ := folders("@app", nil)
+	differ.generator.Makes("{app}-config", "", "app")
+	differ.builds(nil).apply()
+	NewWithT(t).Expect(differ.observed(t, "1.0.0")["web"]).To(Equal("Pending: the artifacts of ArtifactGenerator shop take their revisions from different places, " +
+		"so nothing shows whether ExternalArtifact web has a new release: remove revision from all of them"))
+}
+
 func TestArtifactsOfOthersAreNoLink(t *testing.T) {
 	forged := oneSource("@app").builds(nil)
 	forged.made = append(forged.made, fixture.MakeExternalArtifact("forged", fixture.Namespace, "shop", fixture.Revision("1.0.0"), "sha256:0"))
