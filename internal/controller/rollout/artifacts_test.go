@@ -16,6 +16,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	. "github.com/onsi/gomega"
 
@@ -233,4 +234,11 @@ func TestArtifactsLeadToTheirRollout(t *testing.T) {
 	s.Expect(c.rolloutsOfGenerator(s.Ctx, g)).To(Equal(want))
 	s.Expect(c.rolloutsOfArtifact(s.Ctx, made)).To(ContainElement(want[0]))
 	s.Expect(c.rolloutsOfConsumer(s.Ctx, k)).To(Equal(want))
+	s.Expect(c.rolloutsOfSourceElsewhere(s.Ctx, k)).To(BeEmpty())
+
+	far := fixture.MakeKustomization("far").InNamespace("elsewhere").From(sourcev1.ExternalArtifactKind, "shop").FromNamespace(s.Namespace).Obj()
+	s.Expect(c.rolloutsOfConsumer(s.Ctx, far)).To(BeEmpty(), "how a stranger fares does not matter")
+	s.Expect(c.rolloutsOfSourceElsewhere(s.Ctx, far)).To(Equal(want))
+	s.Expect(consumptionChanged().Update(event.UpdateEvent{ObjectOld: far, ObjectNew: far})).To(BeFalse())
+	s.Expect(consumptionChanged().Update(event.UpdateEvent{ObjectOld: fixture.MakeKustomization("far").InNamespace("elsewhere").Obj(), ObjectNew: far})).To(BeTrue())
 }
