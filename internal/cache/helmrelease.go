@@ -11,18 +11,20 @@ import (
 
 // trimHelmRelease removes the inventory and the values, except those that Rollouts write,
 // and keeps only the newest version of the history. Of HelmReleases that no Rollout
-// writes and whose chart is in no OCIRepository or GitRepository, only their existence is kept.
+// writes and whose chart is in no OCIRepository, GitRepository or ExternalArtifact, only their
+// existence is kept.
 func trimHelmRelease(h *helmv2.HelmRelease) {
 	targets.KeepOwnFields(h)
 	written := len(targets.RolloutsOf(h)) > 0
 	_, charted := targets.ChartOf(h)
+	_, takesArtifact := targets.ArtifactOf(h)
 	switch {
 	case written:
 		lastHandled := trimTarget(h, h.Status.LastHandledReconcileAt)
 		targets.KeepWrittenValues(h)
 		trimHelm(h)
 		h.Status.LastHandledReconcileAt = lastHandled
-	case charted:
+	case charted, takesArtifact:
 		trimMetadata(h)
 		trimHelm(h)
 		forgetValues(h)

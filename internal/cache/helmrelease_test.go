@@ -9,6 +9,7 @@ import (
 
 	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	"github.com/fluxcd/pkg/apis/meta"
+	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -81,6 +82,13 @@ func TestHelmReleaseThatNoRolloutWritesIsKeptWithoutItsValues(t *testing.T) {
 }
 
 // TestFieldsOfAConsumerAreKeptUntilTheyAreGivenBack: a value was written into it once.
+func TestHelmReleaseOfAnArtifactIsKept(t *testing.T) {
+	h := fixture.MakeHelmRelease("shop").From(sourcev1.ExternalArtifactKind, "shop").Deployed("1.0.0").Obj()
+	trim(h)
+	NewWithT(t).Expect(h.Spec.ChartRef).To(HaveField("Name", "shop"))
+	NewWithT(t).Expect(h.Status.LastAttemptedRevision).To(Equal("1.0.0"))
+}
+
 func TestFieldsOfAConsumerAreKeptUntilTheyAreGivenBack(t *testing.T) {
 	g := NewWithT(t)
 	h := fixture.MakeHelmRelease("shop").Obj()

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	helmv2 "github.com/fluxcd/helm-controller/api/v2"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	"github.com/fluxcd/pkg/apis/meta"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
@@ -88,7 +89,7 @@ func store(t *testing.T, s *env.Env, made *sourcev1.ExternalArtifact, content *m
 
 func stateOf(r *v1alpha1.Rollout) v1alpha1.TargetStatus {
 	for _, t := range r.Status.Targets {
-		if t.Kind == kustomizev1.KustomizationKind {
+		if t.Kind != sourcev1.OCIRepositoryKind {
 			return t
 		}
 	}
@@ -124,6 +125,36 @@ func TestReleaseIsProvenThroughAnArtifact(t *testing.T) {
 			k := s.Kustomization()
 			if s.Read(k); k.Status.LastAppliedRevision != made {
 				t.Errorf("Flux has applied %q, not %q", k.Status.LastAppliedRevision, made)
+			}
+		})
+	}
+}
+
+// A chart may come as an artifact, too.
+func TestChartIsProvenThroughAnArtifact(t *testing.T) {
+	for name, revision := range map[string]string{"by revision": "@app", "by content": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := env.New(t, plane)
+			host, chart := plane.Registry.Host(), s.HelmRelease()
+			chart.Spec.ChartRef = &helmv2.CrossNamespaceSourceReference{Kind: sourcev1.ExternalArtifactKind, Name: s.Name}
+			chart.Spec.Install, chart.Spec.Upgrade = &helmv2.Install{DisableWait: true}, &helmv2.Upgrade{DisableWait: true} // nothing runs pods here
+			generator := takes(revision)(s.Name).InNamespace(s.Namespace).Obj()
+			generator.UID, generator.Generation = "", 0
+			s.Create(s.NamespaceObject(), s.ImageRepository(host), s.ImagePolicy(">=1.0.0"), s.ChartRepository(host), chart, generator, s.Rollout())
+			for _, version := range []string{"1.0.0", "1.1.0"} {
+				if err := plane.Registry.PushChart(t.Context(), s.Chart(version)); err != nil {
+					t.Fatal(err)
+				}
+				s.Scan()
+				source := pulls(t, s, version)
+				s.Stays("without it", func(r *v1alpha1.Rollout) bool {
+					return r.Current().Version.Tag != version || r.Current().State() == v1alpha1.BakeDeploying
+				})
+				builds(t, s, source)
+				s.AwaitState(version, v1alpha1.BakeSucceeded)
+				if s.Read(chart); !strings.HasPrefix(chart.Status.History.Latest().ChartVersion, version) {
+					t.Errorf("Helm has deployed %+v", chart.Status.History.Latest())
+				}
 			}
 		})
 	}

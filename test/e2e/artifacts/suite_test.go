@@ -20,7 +20,7 @@ var plane *env.Plane
 
 func TestMain(m *testing.M) {
 	os.Exit(env.Main(m, &plane, controlplane.Options{
-		Flux: true, ImageScanner: true, ExternalArtifacts: true,
+		Flux: true, Helm: true, ImageScanner: true, ExternalArtifacts: true,
 		CRDPaths: []string{filepath.Join(parts.Root(), "test", "fixture", "crds")},
 	}, env.AsShipped...))
 }
