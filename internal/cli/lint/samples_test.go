@@ -32,6 +32,7 @@ var sampleFolders = map[string]struct {
 	"config/samples/quarantine":   {},
 	"config/samples/digests":      {},
 	"config/samples/git":          {},
+	"config/samples/monorepo":     {},
 	"config/samples/environments": {},
 	"config/samples/error-rate":   {},
 	// Each is a cluster of its own. night has what is different in production.
