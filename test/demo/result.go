@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	known "github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
@@ -72,7 +73,7 @@ func summary(entries []v1alpha1.DeploymentHistoryEntry) string {
 	fmt.Fprintln(table, "#\tVERSION\tWHY\tOUTCOME\tTOOK")
 	for i := range entries {
 		e := &entries[len(entries)-1-i]
-		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", idOf(e), e.Version.Tag, why(e), e.State(), took(e))
+		fmt.Fprintf(table, "%d\t%s\t%s\t%s\t%s\n", idOf(e), known.NameAmong(e.Version, entries), why(e), e.State(), took(e))
 	}
 	_ = table.Flush()
 	for i := range entries {

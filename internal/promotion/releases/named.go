@@ -89,3 +89,14 @@ func NameOf(release v1alpha1.VersionInfo, current *v1alpha1.DeploymentHistoryEnt
 	}
 	return release.Tag + " (" + digest + ")"
 }
+
+// NameAmong returns the name of a release in a list: with its digest if another one there has
+// the same tag and other content.
+func NameAmong(release v1alpha1.VersionInfo, all []v1alpha1.DeploymentHistoryEntry) string {
+	for i := range all {
+		if name := NameOf(release, &all[i]); name != release.Tag {
+			return name
+		}
+	}
+	return release.Tag
+}

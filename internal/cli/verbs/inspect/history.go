@@ -16,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 )
 
 // History is the answer of the verb history.
@@ -88,7 +89,7 @@ func entries(p *program.Program, entries []v1alpha1.DeploymentHistoryEntry) {
 	for i := range entries {
 		entry := &entries[i]
 		table.Rows = append(table.Rows, []string{
-			number(entry), entry.Version.Tag, show.Moment(entry.Timestamp.Time, p.Now(), p.Zone), byWhom(entry),
+			number(entry), releases.NameAmong(entry.Version, entries), show.Moment(entry.Timestamp.Time, p.Now(), p.Zone), byWhom(entry),
 			string(entry.State()), appliedIn(entry), bakedFor(entry), why(entry),
 		})
 	}
