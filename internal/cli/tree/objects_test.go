@@ -16,6 +16,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	kustomizev1 "github.com/fluxcd/kustomize-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
+	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -42,7 +43,7 @@ func scheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	err := errors.Join(clientgoscheme.AddToScheme(scheme), imagev1.AddToScheme(scheme), kustomizev1.AddToScheme(scheme),
-		sourcev1.AddToScheme(scheme), helmv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), environmentsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme))
+		sourcev1.AddToScheme(scheme), generatorv1.AddToScheme(scheme), helmv2.AddToScheme(scheme), v1alpha1.AddToScheme(scheme), environmentsv1.AddToScheme(scheme), coordinationv1.AddToScheme(scheme))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,6 +122,10 @@ func (t tracer) from(ctx context.Context, p Path, o Object) []Path {
 	case schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.OCIRepositoryKind},
 		schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind}:
 		return t.fromRepository(ctx, p, o)
+	case artifactKind.GroupKind():
+		return t.fromArtifact(ctx, p, o)
+	case generatorKind.GroupKind():
+		return t.fromGenerator(ctx, p, o)
 	case rolloutKind.GroupKind():
 		return t.fromRollout(ctx, p, o)
 	}
@@ -206,9 +210,15 @@ func (t tracer) fromHelmRelease(ctx context.Context, p Path, o Object) []Path {
 	return t.fromSource(ctx, p, all, source, ok, h)
 }
 
-// fromSource continues with a repository that a Rollout writes. Without one, and without
-// other paths, it continues with what has applied the consumer.
+// fromSource continues with a repository that a Rollout writes, or an ExternalArtifact that is
+// made of one. Without one, and without other paths, it continues with what has applied the
+// consumer.
 func (t tracer) fromSource(ctx context.Context, p Path, others []Path, source targets.Ref, ok bool, consumer client.Object) []Path {
+	ends := p.ends("no Rollout writes %s %s/%s, its source, or what has applied it", p.Steps[len(p.Steps)-1].Object.Kind, consumer.GetNamespace(), consumer.GetName())
+	if artifact, takes := targets.ArtifactOf(consumer); takes {
+		ends = t.from(ctx, p, refTo(artifactKind, artifact))
+		others = append(others, arriving(ends)...)
+	}
 	if ok {
 		repository := source.New()
 		err := t.reader.Get(ctx, source.NamespacedName, repository)
@@ -224,7 +234,7 @@ func (t tracer) fromSource(ctx context.Context, p Path, others []Path, source ta
 	if by, ok := applierOf(consumer); ok {
 		return t.from(ctx, p, by)
 	}
-	return p.ends("no Rollout writes %s %s/%s, its source, or what has applied it", p.Steps[len(p.Steps)-1].Object.Kind, consumer.GetNamespace(), consumer.GetName())
+	return ends
 }
 
 func (t tracer) fromRepository(ctx context.Context, p Path, o Object) []Path {

@@ -23,7 +23,7 @@ import (
 )
 
 func TestTraceGoesUpToTheRelease(t *testing.T) {
-	web, manual, chart, lonely, image := deployment("web"), deployment("manual"), deployment("chart"), deployment("lonely"), deployment("image")
+	web, manual, chart, lonely, image, generated := deployment("web"), deployment("manual"), deployment("chart"), deployment("lonely"), deployment("image"), deployment("generated")
 	pod := podOf(web, "web-7d4b-x", corev1.PodStatus{})
 	pod.Labels = nil
 	set := &appsv1.ReplicaSet{ObjectMeta: named("web-7d4b")}
@@ -36,10 +36,13 @@ func TestTraceGoesUpToTheRelease(t *testing.T) {
 	having(variables, manual)
 	plain := having(fixture.MakeKustomization("plain").From("GitRepository", "fleet").Obj(), lonely)
 	parent := having(fixture.MakeKustomization("parent").From("GitRepository", "fleet").Obj(), plain)
+	generator := fixture.MakeGenerator("parts").Takes("app", sourcev1.OCIRepositoryKind, "shop").Takes("files", sourcev1.BucketKind, "files").Makes("part", "@app", "app")
+	part := generator.Builds(nil, pulled())[0]
+	taking := having(fixture.MakeKustomization("taking").From(sourcev1.ExternalArtifactKind, "part").Applied(part.Status.Artifact.Revision).Obj(), generated)
 	circle := fixture.MakeKustomization("circle").From("GitRepository", "fleet").Obj()
 	having(circle, circle)
 	cluster := clusterOf(t, append(offer("1.0.0", "1.1.0"), running(), pulled(), appliedKustomization("shop", web), web, set, pod,
-		release, chart, values, image, variables, manual, plain, parent, lonely, circle, configMap("stray"))...)
+		release, chart, values, image, variables, manual, plain, parent, lonely, circle, configMap("stray"), generator.Obj(), part, taking, generated)...)
 	for name, tt := range map[string]struct {
 		kind schema.GroupVersionKind
 		name string
@@ -51,6 +54,7 @@ func TestTraceGoesUpToTheRelease(t *testing.T) {
 		"of variables":      {appsv1.SchemeGroupVersion.WithKind("Deployment"), "manual"},
 		"without a Rollout": {appsv1.SchemeGroupVersion.WithKind("Deployment"), "lonely"},
 		"without Flux":      {corev1.SchemeGroupVersion.WithKind("ConfigMap"), "stray"},
+		"of an artifact":    {appsv1.SchemeGroupVersion.WithKind("Deployment"), "generated"},
 		"in a circle":       {circle.GroupVersionKind(), "circle"},
 	} {
 		t.Run(name, func(t *testing.T) {
