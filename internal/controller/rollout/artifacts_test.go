@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -86,10 +87,12 @@ func (s *testEnv) store(made *sourcev1.ExternalArtifact, status sourcev1.Externa
 }
 
 // kustomizationApplies plays kustomize-controller: it applies what the artifact is now.
-func (s *testEnv) kustomizationApplies() {
+func (s *testEnv) kustomizationApplies() { s.appliesArtifact("shop") }
+
+func (s *testEnv) appliesArtifact(name string) {
 	made, k := &sourcev1.ExternalArtifact{}, &kustomizev1.Kustomization{}
-	s.Expect(s.Get(s.Ctx, s.Key("shop"), made)).To(Succeed())
-	s.Expect(s.Get(s.Ctx, s.Key("shop"), k)).To(Succeed())
+	s.Expect(s.Get(s.Ctx, s.Key(name), made)).To(Succeed())
+	s.Expect(s.Get(s.Ctx, s.Key(name), k)).To(Succeed())
 	k.Status.ObservedGeneration = k.Generation
 	k.Status.LastAppliedRevision, k.Status.LastAttemptedRevision = made.Status.Artifact.Revision, made.Status.Artifact.Revision
 	fluxSays(&k.Status.Conditions, k.Generation, metav1.ConditionTrue, "applied")
@@ -217,6 +220,50 @@ func TestSourceThatMayNotBeReadHoldsOneTarget(t *testing.T) {
 	s.Expect(s.stateOf("Kustomization", "shop")).To(And(HaveField("State", v1alpha1.TargetPending), HaveField("Reason", v1alpha1.TargetArtifactUnproven),
 		HaveField("Message", "the controller may not read Bucket files, which ArtifactGenerator shop takes, so it cannot compare what the generator has seen: "+
 			"allow it, or set the revision of the artifact to the alias of what the Rollout writes")))
+}
+
+// A generator is compared once for each state, however many artifacts it makes.
+func TestManyArtifactsOfOneGenerator(t *testing.T) {
+	const many = 84
+	generator := fixture.MakeGenerator("shop").Takes("app", sourcev1.OCIRepositoryKind, "shop").Takes("files", sourcev1.BucketKind, "files")
+	var parts []client.Object
+	for i := range many {
+		name := fmt.Sprintf("part-%d", i)
+		generator.Makes(name, "", "app", "files")
+		parts = append(parts, fixture.MakeKustomization(name).From(sourcev1.ExternalArtifactKind, name).Obj())
+	}
+	files := &sourcev1.Bucket{ObjectMeta: metav1.ObjectMeta{Name: "files", Namespace: fixture.Namespace},
+		Spec: sourcev1.BucketSpec{BucketName: "files", Endpoint: "files.example.com", Interval: metav1.Duration{Duration: time.Hour}}}
+	objects := append(parts, fixture.MakeScan("shop").Found("1.0.0").Obj(), fixture.MakePolicy("shop").Latest("1.0.0").Obj(),
+		fixture.MakeRepository("shop").DrivenBy("shop").Tag("0.0.1").Obj(), generator.Obj(), files, fixture.MakeRollout("shop").BakeTime(time.Minute).Obj())
+	s, compared := openFollowing(t, objects...), 0
+	s.ChangeStatus(files, func(o client.Object) { o.(*sourcev1.Bucket).Status.Artifact = fixture.Artifact("1") })
+	s.reconciler.APIReader = interceptor.NewClient(s.WithWatch, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if _, is := o.(*sourcev1.Bucket); is {
+				compared++
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	})
+	s.rest("shop")
+	s.fluxPulls()
+	pulled := &sourcev1.OCIRepository{}
+	s.Expect(s.Get(s.Ctx, s.Key("shop"), pulled)).To(Succeed())
+	s.built(s.generator(), nil, pulled, files)
+	for i := range many {
+		s.appliesArtifact(fmt.Sprintf("part-%d", i))
+	}
+	s.rest("shop")
+	s.Pass(time.Minute)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].State).To(Equal(v1alpha1.BakeSucceeded))
+	s.Expect(compared).To(BeNumerically("<=", 3), "once, and again before a bake begins and ends")
+	compared = 0
+	s.Wire.Forget()
+	s.rest("shop")
+	s.Expect(s.Wire.Writes()).To(BeEmpty())
+	s.Expect(compared).To(BeZero())
 }
 
 // Events of what a release reaches lead to its Rollout.
