@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package web
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Who follows the changes, or reads anew where they are not known, has the rows that
+// everybody has.
+func TestWhoFollowsHasAllRows(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	b, tab, at := NewBoard("e"), map[types.NamespacedName]Row{}, "e:0"
+	resets := 0
+	for range 300 {
+		for range random.IntN(60) {
+			row := Row{Namespace: "n", Name: fmt.Sprint(random.IntN(20)), Version: fmt.Sprint(random.IntN(9))}
+			if random.IntN(3) == 0 {
+				b.Remove(types.NamespacedName{Namespace: "n", Name: row.Name})
+			} else {
+				b.Put(row)
+			}
+		}
+		if random.IntN(50) == 0 {
+			at = "another:1"
+		}
+		f, now, _, ok := b.After(at)
+		if at = now; !ok {
+			resets++
+			var rows []Row
+			rows, at = b.All()
+			f, tab = Frame{Set: rows}, map[types.NamespacedName]Row{}
+		}
+		for _, row := range f.Set {
+			tab[types.NamespacedName{Namespace: row.Namespace, Name: row.Name}] = row
+		}
+		for _, key := range f.Gone {
+			delete(tab, key)
+		}
+		if diff := cmp.Diff(b.rows, tab); diff != "" {
+			t.Fatalf("(-rows +tab):\n%s", diff)
+		}
+	}
+	if resets == 0 {
+		t.Error("nothing was read anew")
+	}
+}
+
+func TestOldAndForeignRevisionsAreReset(t *testing.T) {
+	b := NewBoard("e")
+	for i := range keptFrames + 2 {
+		b.Put(Row{Name: "a", Version: fmt.Sprint(i)})
+	}
+	for revision, want := range map[string]bool{
+		"": false, "e": false, "e:x": false, "e:-1": false, "f:4000": false, "e:1": false, "e:2": true, "e:4098": true, "e:4099": false,
+	} {
+		if _, _, _, ok := b.After(revision); ok != want {
+			t.Errorf("%q: %t, want %t", revision, ok, want)
+		}
+	}
+	b.Replace([]Row{{Name: "b"}})
+	if rows, _ := b.All(); len(rows) != 1 || rows[0].Name != "b" {
+		t.Errorf("%v", rows)
+	}
+}
