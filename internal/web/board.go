@@ -20,9 +20,17 @@ const keptFrames = 4096
 
 // Frame is a change of the rows.
 type Frame struct {
-	Number int                    `json:"-"`
-	Set    []Row                  `json:"set,omitempty"`
-	Gone   []types.NamespacedName `json:"gone,omitempty"`
+	Reading
+	Set  []Row                  `json:"set,omitempty"`
+	Gone []types.NamespacedName `json:"gone,omitempty"`
+}
+
+// Reading says how the rows are read.
+type Reading struct {
+	// Complete is true once all Rollouts were read.
+	Complete bool `json:"complete"`
+	// Away is true while the API server does not answer.
+	Away bool `json:"away"`
 }
 
 // Board has the rows, and the newest changes of them. Rollouts themselves are not kept.
@@ -30,14 +38,15 @@ type Board struct {
 	epoch   string
 	mu      sync.Mutex
 	rows    map[types.NamespacedName]Row
+	reading Reading
 	frames  []Frame
 	number  int
 	changed chan struct{}
 }
 
-// NewBoard returns a board without rows. Epoch tells it from those of other processes.
-func NewBoard(epoch string) *Board {
-	return &Board{epoch: epoch, rows: map[types.NamespacedName]Row{}, changed: make(chan struct{})}
+// NewBoard returns a board without rows. Its revisions are unlike those of other processes.
+func NewBoard() *Board {
+	return &Board{epoch: random(), rows: map[types.NamespacedName]Row{}, changed: make(chan struct{})}
 }
 
 // Put sets a row.
@@ -62,24 +71,23 @@ func (b *Board) Remove(key types.NamespacedName) {
 	}
 }
 
-// Replace sets all rows, as a list has them.
-func (b *Board) Replace(rows []Row) {
-	listed := map[types.NamespacedName]bool{}
-	for _, row := range rows {
-		listed[types.NamespacedName{Namespace: row.Namespace, Name: row.Name}] = true
-		b.Put(row)
-	}
-	all, _ := b.All()
-	for _, row := range all {
-		if key := (types.NamespacedName{Namespace: row.Namespace, Name: row.Name}); !listed[key] {
-			b.Remove(key)
-		}
+// Complete notes that all Rollouts were read.
+func (b *Board) Complete() { b.note(func(r *Reading) { r.Complete = true }) }
+
+// Away notes whether the API server does not answer.
+func (b *Board) Away(away bool) { b.note(func(r *Reading) { r.Away = away }) }
+
+func (b *Board) note(change func(*Reading)) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.reading
+	if change(&b.reading); b.reading != before {
+		b.add(Frame{})
 	}
 }
 
 func (b *Board) add(f Frame) {
 	b.number++
-	f.Number = b.number
 	b.frames = append(b.frames, f)
 	if len(b.frames) > keptFrames {
 		b.frames = slices.Clone(b.frames[len(b.frames)-keptFrames:])
@@ -89,13 +97,14 @@ func (b *Board) add(f Frame) {
 }
 
 // All returns the rows by namespace and name, and the revision after which changes follow.
-func (b *Board) All() ([]Row, string) {
+func (b *Board) All() ([]Row, Reading, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	rows := slices.SortedFunc(maps.Values(b.rows), func(x, y Row) int {
+	rows := slices.AppendSeq([]Row{}, maps.Values(b.rows))
+	slices.SortFunc(rows, func(x, y Row) int {
 		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
 	})
-	return rows, b.revision(b.number)
+	return rows, b.reading, b.revision(b.number)
 }
 
 func (b *Board) revision(number int) string { return fmt.Sprintf("%s:%d", b.epoch, number) }
@@ -115,7 +124,7 @@ func (b *Board) After(revision string) (f Frame, now string, next <-chan struct{
 
 // joined returns the last state of each row that some frames are about.
 func (b *Board) joined(frames []Frame) Frame {
-	all, seen := Frame{Number: b.number}, map[types.NamespacedName]bool{}
+	all, seen := Frame{Reading: b.reading}, map[types.NamespacedName]bool{}
 	touch := func(key types.NamespacedName) {
 		row, is := b.rows[key]
 		switch {

@@ -15,7 +15,8 @@ import (
 // everybody has.
 func TestWhoFollowsHasAllRows(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	b, tab, at := NewBoard("e"), map[types.NamespacedName]Row{}, "e:0"
+	b, tab := NewBoard(), map[types.NamespacedName]Row{}
+	at := b.epoch + ":0"
 	resets := 0
 	for range 300 {
 		for range random.IntN(60) {
@@ -33,7 +34,7 @@ func TestWhoFollowsHasAllRows(t *testing.T) {
 		if at = now; !ok {
 			resets++
 			var rows []Row
-			rows, at = b.All()
+			rows, _, at = b.All()
 			f, tab = Frame{Set: rows}, map[types.NamespacedName]Row{}
 		}
 		for _, row := range f.Set {
@@ -52,7 +53,8 @@ func TestWhoFollowsHasAllRows(t *testing.T) {
 }
 
 func TestOldAndForeignRevisionsAreReset(t *testing.T) {
-	b := NewBoard("e")
+	b := NewBoard()
+	b.epoch = "e"
 	for i := range keptFrames + 2 {
 		b.Put(Row{Name: "a", Version: fmt.Sprint(i)})
 	}
@@ -63,8 +65,18 @@ func TestOldAndForeignRevisionsAreReset(t *testing.T) {
 			t.Errorf("%q: %t, want %t", revision, ok, want)
 		}
 	}
-	b.Replace([]Row{{Name: "b"}})
-	if rows, _ := b.All(); len(rows) != 1 || rows[0].Name != "b" {
-		t.Errorf("%v", rows)
+}
+
+// A tab hears of it when the API server does not answer, and when all was read, once each.
+func TestHowTheRowsAreReadIsSaid(t *testing.T) {
+	b := NewBoard()
+	b.epoch = "e"
+	b.Away(false)
+	b.Complete()
+	b.Away(true)
+	b.Away(true)
+	f, now, _, ok := b.After("e:0")
+	if want := (Reading{Complete: true, Away: true}); !ok || f.Reading != want || now != "e:2" {
+		t.Errorf("%+v at %s, %t", f, now, ok)
 	}
 }

@@ -7,6 +7,7 @@
 //	server.go  the routes, and who may ask
 //	guard.go   what each request must be, and the headers of each answer
 //	key.go     the key in the address, and the session
+//	page.go    the files of the page
 //	row.go     a Rollout in the list
 //	board.go   all rows, and what changed
 //	stream.go  changes as they happen
@@ -20,6 +21,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/klauspost/compress/gzhttp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -50,8 +52,12 @@ type Server struct {
 // sessionHeader has the session. A cookie would be sent to every port of this machine.
 const sessionHeader = "Rollouts-Session"
 
-// slow is how long a client may take to send a request.
-const slow = 10 * time.Second
+const (
+	// slow is how long a client may take to send a request, or to read a part of a stream.
+	slow = 10 * time.Second
+	// longest is how long an answer may take, the reads of the API server included.
+	longest = time.Minute
+)
 
 // HTTP returns the server for an address of this machine alone.
 func (s *Server) HTTP(at *net.TCPAddr) (*http.Server, error) {
@@ -59,9 +65,18 @@ func (s *Server) HTTP(at *net.TCPAddr) (*http.Server, error) {
 		return nil, errors.New("the page is for this machine alone: it does not listen on " + at.String())
 	}
 	return &http.Server{
-		Handler:           guarded(hostsOf(at), s.routes()),
-		ReadHeaderTimeout: slow, ReadTimeout: slow, IdleTimeout: time.Minute, MaxHeaderBytes: largestHeaders,
+		Handler:           guarded(hostsOf(at), compressed(s.routes())),
+		ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: longest, IdleTimeout: longest, MaxHeaderBytes: largestHeaders,
 	}, nil
+}
+
+// compressed makes answers smaller, but for streams: a change is to be seen at once.
+func compressed(next http.Handler) http.Handler {
+	wrap, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"application/json", "text/html", "text/javascript", "text/css"}))
+	if err != nil {
+		panic(err) // the options are constant
+	}
+	return wrap(next)
 }
 
 // hostsOf returns the names under which a browser may ask.
@@ -73,6 +88,12 @@ func hostsOf(at *net.TCPAddr) []string {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/session", s.login)
+	for _, address := range addresses {
+		mux.HandleFunc("GET "+address, page("index.html"))
+	}
+	for name := range files {
+		mux.HandleFunc("GET /"+name, page(name))
+	}
 	for pattern, handle := range map[string]http.HandlerFunc{
 		"GET /api/v1/me":                          s.me,
 		"GET /api/v1/fleet":                       s.fleet,
@@ -131,12 +152,13 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 type fleet struct {
 	Revision string    `json:"rev"`
 	Now      time.Time `json:"now"`
-	Rows     []Row     `json:"rows"`
+	Reading
+	Rows []Row `json:"rows"`
 }
 
 func (s *Server) fleet(w http.ResponseWriter, _ *http.Request) {
-	rows, revision := s.Board.All()
-	answer(w, http.StatusOK, fleet{revision, s.Now().UTC(), append([]Row{}, rows...)})
+	rows, reading, revision := s.Board.All()
+	answer(w, http.StatusOK, fleet{revision, s.Now().UTC(), reading, rows})
 }
 
 func (s *Server) rollout(w http.ResponseWriter, r *http.Request) {

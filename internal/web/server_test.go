@@ -10,6 +10,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // source counts what reaches it.
@@ -43,7 +47,7 @@ func serve(t *testing.T) *served {
 	at := time.Now() //nolint:forbidigo // deadlines of sockets are of the real clock
 	started := at
 	s := &served{source: &source{}}
-	s.Server = &Server{Keys: NewKeys(at), Board: NewBoard("e"), Source: s.source,
+	s.Server = &Server{Keys: NewKeys(at), Board: NewBoard(), Source: s.source,
 		Now: func() time.Time { return started.Add(time.Minute / 2) }, Say: func(text string) { s.said = append(s.said, text) }}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -113,7 +117,7 @@ func TestOnlyItsOwnHostIsAnswered(t *testing.T) {
 func TestWithoutTheSessionNothingIsRead(t *testing.T) {
 	s := serve(t)
 	own := s.session
-	for _, session := range []string{"", own[1:], own + "A", "x" + own[1:], strings.Repeat("x", 4000)} {
+	for _, session := range []string{"", own[1:], own + "A", flipped(own), strings.Repeat("x", 4000)} {
 		for _, path := range []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "other"} {
 			s.session = session
 			if got := s.raw(t, s.request("GET /api/v1/"+path, s.address, "X-Forwarded-User: admin", "Impersonate-User: admin")); !strings.HasPrefix(got, "401") {
@@ -211,10 +215,13 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 // Case 18: the fifth stream ends the first one, and each gets what changed.
 func TestStreamsAreCounted(t *testing.T) {
 	s := serve(t)
-	_, revision := s.Board.All()
+	s.Board.epoch = "e"
+	_, _, revision := s.Board.All()
 	var all []*http.Response
+	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
+	defer cancel()
 	for range mostStreams + 1 {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.address+"/api/v1/fleet/stream", nil)
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+"/api/v1/fleet/stream", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -239,3 +246,56 @@ func TestStreamsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// The files are for everybody on this machine, and have nothing of a cluster.
+func TestEachAddressOfThePageIsAnswered(t *testing.T) {
+	s := serve(t)
+	s.session = ""
+	for path, want := range map[string]string{
+		"/": "text/html", "/pipelines": "text/html", "/rollouts/shop/shop": "text/html", "/app.js": "text/javascript", "/app.css": "text/css",
+	} {
+		got := s.raw(t, s.request("GET "+path, s.address))
+		if !strings.HasPrefix(got, "200") || !strings.Contains(got, want) || !strings.Contains(got, "default-src 'none'") {
+			t.Errorf("%s: %.200s, want %s", path, got, want)
+		}
+	}
+	if got := s.raw(t, s.request("GET /app.js", s.address, "Accept-Encoding: gzip")); !strings.Contains(got, "Content-Encoding:[gzip]") || len(got) > 40<<10 {
+		t.Errorf("%d bytes: %.300s", len(got), got)
+	}
+}
+
+// What is served loads nothing from elsewhere, and makes no text a part of the page.
+func TestAssetsAskNobodyElse(t *testing.T) {
+	for name := range files {
+		content, err := assets.ReadFile("assets/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{"eval(", "new Function", "document.write", "https://", "@import", "<style", "style="} {
+			if strings.Contains(string(content), bad) {
+				t.Errorf("%s has %s", name, bad)
+			}
+		}
+	}
+}
+
+func TestSourcesMakeNoTextAPartOfThePage(t *testing.T) {
+	names, err := filepath.Glob("../../web/src/*")
+	if err != nil || len(names) < 10 {
+		t.Fatalf("%v, %v", names, err)
+	}
+	for _, name := range names {
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bad := range []string{"nnerHTML", "outerHTML", "insertAdjacent", "createContextualFragment", "style=", "javascript:"} {
+			if strings.Contains(string(content), bad) {
+				t.Errorf("%s has %s", name, bad)
+			}
+		}
+	}
+}
+
+// flipped returns a session with one bit changed.
+func flipped(session string) string { return string(session[0]^1) + session[1:] }

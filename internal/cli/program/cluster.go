@@ -111,7 +111,7 @@ func (p patient) Watch(ctx context.Context, list client.ObjectList, options ...c
 }
 
 // contextName names the API server for a message.
-func (p *Program) contextName() string { return cmp.Or(p.cluster(), "the API server") }
+func (p *Program) contextName() string { return cmp.Or(p.ClusterName(), "the API server") }
 
 // errNoKubeconfig ends a verb that has no API server to ask.
 var errNoKubeconfig = errors.New("there is no kubeconfig: set KUBECONFIG, or give --kubeconfig or --server")

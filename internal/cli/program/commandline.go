@@ -94,9 +94,9 @@ func (p *Program) choosesCluster() bool {
 	return cmp.Or(ptr.Deref(k.Context, ""), ptr.Deref(k.ClusterName, ""), ptr.Deref(k.APIServer, "")) != "" || p.connection.Changed("kubeconfig")
 }
 
-// cluster names the cluster that is asked, by what was given or by the context of
+// ClusterName names the cluster that is asked, by what was given or by the context of
 // kubeconfig; empty if there is none.
-func (p *Program) cluster() string {
+func (p *Program) ClusterName() string {
 	k := p.Kubeconfig
 	config, err := k.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {

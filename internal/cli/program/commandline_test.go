@@ -75,7 +75,7 @@ func TestQuestionNamesTheCluster(t *testing.T) {
 	for want, given := range map[string][]string{
 		"context here": nil, "context there": {"--context", "there"}, "cluster a": {"--cluster", "a"}, "the cluster at https://127.0.0.1:2": {"-s", "https://127.0.0.1:2", "--context", "there"},
 	} {
-		if got := connected(t, given...).cluster(); got != want {
+		if got := connected(t, given...).ClusterName(); got != want {
 			t.Errorf("%q: got %q, want %q", given, got, want)
 		}
 	}

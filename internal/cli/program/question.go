@@ -20,7 +20,7 @@ func (p *Program) AskUser(ctx context.Context) error {
 		return errors.New("nothing was changed: with -y it is, without a question")
 	}
 	in := ""
-	if cluster := p.cluster(); cluster != "" {
+	if cluster := p.ClusterName(); cluster != "" {
 		in = " in " + show.Clean(cluster)
 	}
 	fmt.Fprintf(p.Err.Out, "%s go on%s? [y/N] ", p.Err.Sign(show.Asks), in)

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
@@ -145,7 +147,12 @@ func (e *explaining) all(v program.View, x explain.Explanation) {
 		return // who does not see everything cannot look ahead
 	}
 	e.Program.Out.Line("")
-	simulate.Forecast(e.Program, v)
+	forecast, err := simulate.Forecast(e.Program, v)
+	if err != nil {
+		e.Err.Sentence(show.Warns, "%s", err)
+		return
+	}
+	e.Program.Out.Prose("%s", forecast)
 }
 
 func (e *explaining) headline(v program.View, x explain.Explanation) string {
@@ -229,7 +236,7 @@ func (e *explaining) state(v program.View, x explain.Explanation) {
 
 func (e *explaining) remedies(v program.View, all []explain.Command) {
 	for _, remedy := range all {
-		e.Program.Out.Command("    ", e.command(v, remedy), effect(remedy))
+		e.Program.Out.Command("    ", remedyOf(e.Program, client.ObjectKeyFromObject(v.Rollout), remedy), effect(remedy))
 	}
 }
 
@@ -339,9 +346,9 @@ func applicationsOf(v program.View, c explain.Candidate) []string {
 	return slices.Compact(all)
 }
 
-// command returns what a user types for a request.
-func (e *explaining) command(v program.View, c explain.Command) string {
-	return e.CommandLine(v.Rollout.Namespace, append([]string{c.Verb, cmp.Or(c.Name, v.Rollout.Name)}, c.Args...)...)
+// remedyOf returns what a user types for a remedy of a Rollout.
+func remedyOf(p *program.Program, rollout types.NamespacedName, c explain.Command) string {
+	return p.CommandLine(rollout.Namespace, append([]string{c.Verb, cmp.Or(c.Name, rollout.Name)}, c.Args...)...)
 }
 
 func effect(c explain.Command) string {

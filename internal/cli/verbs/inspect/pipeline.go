@@ -86,24 +86,30 @@ func (s *piping) run(ctx context.Context, application string) error {
 }
 
 func (s *piping) answer(ctx context.Context, application string) (PipelineList, error) {
-	answer := PipelineList{TypeMeta: program.AnswerKind("PipelineList"), Items: []pipeline.Pipeline{}}
 	namespace, err := s.Namespace()
 	if err != nil {
-		return answer, err
+		return PipelineList{}, err
 	}
 	if s.everywhere {
 		namespace = ""
 	}
 	from, err := reader(ctx, s.Program, namespace)
 	if err != nil {
-		return answer, err
+		return PipelineList{}, err
 	}
+	return pipelines(ctx, from, namespace, application)
+}
+
+// pipelines returns the applications of a namespace, or that application alone; those of all
+// namespaces if there is none.
+func pipelines(ctx context.Context, from client.Reader, namespace, application string) (PipelineList, error) {
+	answer := PipelineList{TypeMeta: program.AnswerKind("PipelineList"), Items: []pipeline.Pipeline{}}
 	r := &pipelineReader{from: from, application: application}
 	if err := r.readAll(ctx, namespace); err != nil {
 		return answer, err
 	}
 	for _, p := range pipeline.Of(r.facts) {
-		if s.everywhere || p.In(namespace) {
+		if namespace == "" || p.In(namespace) {
 			answer.Items = append(answer.Items, p)
 		}
 	}

@@ -238,26 +238,22 @@ func (s *simulating) assumptions(v *program.View) (simulation.Assumptions, []str
 }
 
 // Forecast says what happens if nobody does anything.
-func Forecast(p *program.Program, v program.View) {
+func Forecast(p *program.Program, v program.View) (string, error) {
 	if v.Rollout.Spec.Suspend {
-		p.Out.Line("If nobody does anything: nothing, because the Rollout is suspended.")
-		return
+		return "If nobody does anything: nothing, because the Rollout is suspended.", nil
 	}
 	takes, _ := simulation.Pace(v.Rollout.Status.History)
 	result, err := simulation.Run(v.Input, simulation.Assumptions{Applies: takes, Schedules: v.Windows, Until: v.Now.Add(forecastFor)})
 	if err != nil {
-		p.Err.Sentence(show.Warns, "what happens next cannot be simulated: %s", err)
-		return
+		return "", fmt.Errorf("what happens next cannot be simulated: %w", err)
 	}
 	for _, step := range result.Steps {
 		if step.Decision.Action.Promotes() {
-			p.Out.Line("If nobody does anything: %s goes out on %s.", step.Decision.Release.Tag, show.Moment(step.At, v.Now, p.Zone))
-			return
+			return fmt.Sprintf("If nobody does anything: %s goes out on %s.", step.Decision.Release.Tag, show.Moment(step.At, v.Now, p.Zone)), nil
 		}
 	}
 	if candidates := v.Decision.Candidates; len(candidates) > 0 && candidates[0].HeldBy(environmentsv1.UpstreamPendingReason, environmentsv1.UpstreamSoakingReason) {
-		p.Out.Prose("If nobody does anything: %s does not go out before the environments before this one have proven it.", candidates[0].Release.Tag)
-		return
+		return fmt.Sprintf("If nobody does anything: %s does not go out before the environments before this one have proven it.", candidates[0].Release.Tag), nil
 	}
-	p.Out.Line("If nobody does anything: nothing goes out in the next %s.", verdict.Count(int(forecastFor.Hours())/program.HoursPerDay, "day"))
+	return fmt.Sprintf("If nobody does anything: nothing goes out in the next %s.", verdict.Count(int(forecastFor.Hours())/program.HoursPerDay, "day")), nil
 }

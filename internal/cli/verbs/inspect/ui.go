@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
+	"github.com/fluxrollouts/rollout-controller/internal/web"
+)
+
+// ui serves the page on the machine of the user.
+type ui struct {
+	*program.Program
+	port int
+	open bool
+	// opens opens an address in the browser of the user.
+	opens func(ctx context.Context, address string) error
+}
+
+// NewUI returns the verb ui.
+func NewUI(p *program.Program) *cobra.Command {
+	u := &ui{Program: p, opens: openBrowser}
+	cmd := &cobra.Command{
+		Use: "ui", Short: "Show all Rollouts in the browser: what runs, why a release is not out",
+		Long: `Serve a page on this machine that shows what the other verbs show: all Rollouts, why a
+release is not out, and the environments of each application. It follows every change.
+
+It reads with your own rights and changes nothing. Only this machine can reach it, and
+only the browser that opens the address first. With -n, or if you may not list Rollouts
+of all namespaces, it shows one namespace. Press Ctrl-C to end it.`,
+		Example: fmt.Sprintf(`  %[1]s ui
+  # On a machine without a browser: forward the port by ssh, and open the address yourself
+  %[1]s ui --port 8765 --open=false`, p.Called),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return u.run(cmd.Context()) },
+	}
+	cmd.Flags().IntVar(&u.port, "port", 0, "the port to listen on; 0 takes a free one")
+	cmd.Flags().BoolVar(&u.open, "open", true, "open the page in your browser")
+	return cmd
+}
+
+// errInPod: everybody who reaches the pod would have the rights of its account.
+var errInPod = errors.New("this is a pod, and the page is for the machine of one user alone: run it there")
+
+func (u *ui) run(ctx context.Context) error {
+	if os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		return errInPod
+	}
+	c, err := u.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	u.Connect = func(context.Context) (program.Cluster, error) { return c, nil }
+	namespace, err := u.namespace(ctx, c)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(u.port)))
+	if err != nil {
+		return fmt.Errorf("listen on this machine: %w", err)
+	}
+	source := &pages{u.Program, c, namespace}
+	return u.serve(ctx, &web.Server{
+		Keys: web.NewKeys(u.Now()), Board: web.NewBoard(), Source: source,
+		Now: u.Now, Say: func(text string) { u.Err.Sentence(show.Warns, "%s", text) },
+	}, listener, source)
+}
+
+// namespace returns the namespace whose Rollouts are shown: empty for all of them.
+func (u *ui) namespace(ctx context.Context, c program.Cluster) (string, error) {
+	if given := u.Kubeconfig.Namespace; given != nil && *given != "" {
+		return *given, nil
+	}
+	switch err := c.Client.List(ctx, &v1alpha1.RolloutList{}, client.Limit(1)); {
+	case err == nil:
+		return "", nil
+	case apierrors.IsForbidden(err):
+		return u.Namespace()
+	default:
+		return "", fmt.Errorf("list Rollouts: %w", err)
+	}
+}
+
+// serve serves until the context ends, or until the user may not read Rollouts.
+func (u *ui) serve(ctx context.Context, server *web.Server, listener net.Listener, source *pages) error {
+	to, err := server.HTTP(listener.Addr().(*net.TCPAddr))
+	if err != nil {
+		return err
+	}
+	readable, link := newLink(ctx, u.Program)
+	defer link.stop(nil)
+	link.say = func(sign show.Sign, format string, args ...any) {
+		u.Err.Sentence(sign, format, args...)
+		server.Board.Away(sign != show.Well)
+	}
+	go fill(readable, link.rollouts(source.cluster, client.ListOptions{Namespace: source.namespace}), server.Board)
+	go func() {
+		<-readable.Done()
+		_ = to.Close() // streams last for as long as tabs do
+	}()
+	u.announce(ctx, "http://"+listener.Addr().String()+"/"+server.Keys.Fragment())
+	if err := to.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve the page: %w", err)
+	}
+	return link.refused()
+}
+
+// announce says where the page is, and opens it.
+func (u *ui) announce(ctx context.Context, address string) {
+	u.Out.Line("%s", address)
+	u.Err.Line("open it within a minute, in one browser; press Ctrl-C to end")
+	if !u.open {
+		return
+	}
+	if err := u.opens(ctx, address); err != nil {
+		u.Err.Sentence(show.Warns, "the browser could not be opened: %s", err)
+	}
+}
+
+// listed is a Rollout of which only its row is kept.
+type listed struct {
+	metav1.ObjectMeta
+	row web.Row
+}
+
+// fill keeps the rows of the Rollouts up to date until the context ends.
+func fill(ctx context.Context, from cache.ListerWatcher, board *web.Board) {
+	put := func(object any) { board.Put(object.(*listed).row) }
+	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: from, ObjectType: &v1alpha1.Rollout{},
+		Transform: func(object any) (any, error) {
+			if r, is := object.(*v1alpha1.Rollout); is {
+				return &listed{metav1.ObjectMeta{Namespace: r.Namespace, Name: r.Name, ResourceVersion: r.ResourceVersion}, web.RowOf(r)}, nil
+			}
+			return object, nil
+		},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: put, UpdateFunc: func(_, object any) { put(object) },
+			DeleteFunc: func(object any) {
+				key, _ := cache.DeletionHandlingObjectToName(object)
+				board.Remove(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+			},
+		},
+	})
+	go func() {
+		if cache.WaitFor(ctx, "", controller.HasSyncedChecker()) {
+			board.Complete()
+		}
+	}()
+	controller.RunWithContext(ctx)
+}
+
+// openBrowser opens an address as the desktop does.
+func openBrowser(ctx context.Context, address string) error {
+	command := map[string][]string{"darwin": {"open"}, "windows": {"rundll32", "url.dll,FileProtocolHandler"}}[runtime.GOOS]
+	if command == nil {
+		command = []string{"xdg-open"}
+	}
+	return exec.CommandContext(ctx, command[0], append(command[1:], address)...).Start()
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
+)
+
+// pages reads what the page shows, with the rights of the user.
+type pages struct {
+	*program.Program
+	cluster   program.Cluster
+	namespace string // empty for all
+}
+
+// me says who looks at what.
+type me struct {
+	User    string `json:"user,omitempty"`
+	Cluster string `json:"cluster"`
+	// Namespace is the only one that is shown; absent for all.
+	Namespace string `json:"namespace,omitempty"`
+	Version   string `json:"version"`
+	// Command is what shows the same list in a terminal.
+	Command string `json:"command"`
+}
+
+// Me implements web.Source.
+func (p *pages) Me(ctx context.Context) (any, error) {
+	review := &authenticationv1.SelfSubjectReview{}
+	if err := p.cluster.Client.Create(ctx, review); err != nil {
+		return nil, fmt.Errorf("ask the API server who you are: %w", err)
+	}
+	scope := []string{"get", "-A"}
+	if p.namespace != "" {
+		scope = scope[:1]
+	}
+	return me{review.Status.UserInfo.Username, p.ClusterName(), p.namespace, p.Version, p.CommandLine(p.namespace, scope...)}, nil
+}
+
+// rolloutPage is what is shown of a Rollout.
+type rolloutPage struct {
+	Explanation explain.Explanation `json:"explanation"`
+	Tree        tree.Tree           `json:"tree"`
+	// History are the promotions, newest first.
+	History []v1alpha1.DeploymentHistoryEntry `json:"history"`
+	// Forecast says what happens if nobody does anything; absent if that is not known.
+	Forecast string `json:"forecast,omitempty"`
+	// Commands are the remedies as they are typed: those of the Rollout first, and then those
+	// of each candidate.
+	Commands [][]string `json:"commands"`
+	// Explain is the command that says the same in a terminal.
+	Explain string `json:"explain"`
+}
+
+// Rollout implements web.Source.
+func (p *pages) Rollout(ctx context.Context, key types.NamespacedName) (any, error) {
+	facts, below, err := p.Facts(ctx, key.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	v, err := p.ViewIn(ctx, facts, key, p.Now())
+	if err != nil {
+		return nil, err
+	}
+	v.Below = below
+	page := rolloutPage{
+		Explanation: Explanation(v, Remedied), Tree: Tree(ctx, v), History: slices.Clone(v.Rollout.Status.History),
+		Explain: p.CommandLine(key.Namespace, "explain", key.Name),
+	}
+	if !v.Unread.Any() {
+		page.Forecast, _ = simulate.Forecast(p.Program, v) // without one, it is not said
+	}
+	page.Commands = append(page.Commands, p.typed(key, page.Explanation.Remedies))
+	for _, candidate := range page.Explanation.Candidates {
+		page.Commands = append(page.Commands, p.typed(key, candidate.Remedies))
+	}
+	return page, nil
+}
+
+// typed returns remedies as a user types them.
+func (p *pages) typed(key types.NamespacedName, remedies []explain.Command) []string {
+	all := []string{}
+	for _, remedy := range remedies {
+		all = append(all, remedyOf(p.Program, key, remedy))
+	}
+	return all
+}
+
+// Pipelines implements web.Source.
+func (p *pages) Pipelines(ctx context.Context) (any, error) {
+	return pipelines(ctx, p.cluster.Client, p.namespace, "")
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the page asks its server, with the session that the browser was given.
+
+import { signal } from "@preact/signals";
+
+const kept = "rollouts-session";
+
+// ended says why the server answers no more; empty while it does.
+export const ended = signal("");
+
+// Refused is an answer that says why there is none.
+export class Refused extends Error {
+  constructor(
+    readonly code: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+// login exchanges the key in the address for a session.
+export async function login(): Promise<void> {
+  const key = location.hash.startsWith("#k=") ? location.hash.slice(3) : "";
+  if (!key) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  const response = await fetch("/api/v1/session", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify({ key }),
+  });
+  const answer = await response.json();
+  if (response.ok) localStorage.setItem(kept, answer.session);
+  else if (!localStorage.getItem(kept)) throw new Refused(response.status, answer.message);
+}
+
+// ask sends a request with the session.
+export async function ask(path: string, signal?: AbortSignal, headers?: Record<string, string>): Promise<Response> {
+  const response = await fetch("/api/v1/" + path, {
+    headers: { "Rollouts-Session": localStorage.getItem(kept) ?? "", ...headers },
+    signal: signal ?? null,
+    cache: "no-store",
+  });
+  if (response.ok) return response;
+  const said = await response.json().catch(() => ({}));
+  if (response.status === 401) ended.value = said.message ?? "open the address that the terminal shows";
+  throw new Refused(response.status, said.message ?? response.statusText);
+}
+
+// read returns an answer.
+export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
+  return (await ask(path, signal)).json();
+}
