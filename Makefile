@@ -48,7 +48,7 @@ RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /health/class/job -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone installation monitoring measurements rollback recovery)
+E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone page installation monitoring measurements rollback recovery)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.
@@ -274,6 +274,11 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 verify: $(TOOLS) ## Fail if a generated file or go.mod is not up to date.
 	@$(step) "Generated files" hack/verify-generated.sh $(GENERATED)
 	@$(step) "Modules" go mod tidy -diff
+	@$(step) "Page" hack/web.sh --check
+
+.PHONY: web
+web: ## Bundle the page of the command line from web/. Needs Node.
+	@hack/web.sh
 
 .PHONY: lint
 lint: $(LINT) ## Lint all Go code, tests included.

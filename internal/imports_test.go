@@ -23,7 +23,7 @@ var reading = []string{
 	"internal/admission", "internal/announce", "internal/background", "internal/cache", "internal/cli", "internal/controller",
 	"internal/fair", "internal/flux/imagepolicy", "internal/flux/notify", "internal/flux/targets", "internal/gather",
 	"internal/health/class", "internal/health/destination", "internal/health/pool", "internal/health/probe", "internal/live",
-	"internal/metrics", "internal/registry", "internal/shard", "internal/uninstall", "internal/unreadable", "internal/web", "internal/write",
+	"internal/metrics", "internal/registry", "internal/shard", "internal/uninstall", "internal/unreadable", "internal/write",
 }
 
 // effects are the packages of the standard library that pure packages do not import.
@@ -92,7 +92,7 @@ func refused(from, path string, test bool) string {
 		return ""
 	case isOneOf(from, []string{"api"}) && isOneOf(path, []string{"internal"}):
 		return "the API consists of types"
-	case isOneOf(path, []string{"internal/cli"}) && !isOneOf(from, []string{"internal/cli", "internal/web", "cmd/flux-rollout"}):
+	case isOneOf(path, []string{"internal/cli"}) && !isOneOf(from, []string{"internal/cli", "cmd/flux-rollout"}):
 		return "the controller needs nothing of the command line"
 	case isOneOf(path, []string{"internal/controller", "internal/registry"}) && isOneOf(from, []string{"internal/cli"}):
 		return "the command line asks the API server, and decides through internal/gather and internal/promotion"

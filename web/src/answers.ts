@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The answers of the server, as far as the page shows them. They are those of the command
-// line: see internal/web and internal/cli.
+// line: see internal/cli/web and internal/cli.
 
 export interface State {
   kind: string;

@@ -187,6 +187,7 @@ function Branch({ node }: { node: Node }) {
 function History({ entries }: { entries: Entry[] }) {
   if (!entries.length) return <p>Nothing was promoted yet.</p>;
   return (
+    <div class="wide" role="region" aria-label="Promotions" tabIndex={0}>
     <table>
       <caption class="hidden">Promotions, the newest first</caption>
       <thead>
@@ -216,5 +217,6 @@ function History({ entries }: { entries: Entry[] }) {
         ))}
       </tbody>
     </table>
+    </div>
   );
 }

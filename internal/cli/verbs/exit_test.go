@@ -105,6 +105,7 @@ var endings = map[string]map[string]int{
 	"status":          {"nobody": program.Failed, "shop": 0},
 	"suspend":         {"nobody": program.Failed, "web": 0, "shop": 0},
 	"trace":           {"rollout/nobody": program.Failed, "rollout/shop": 0},
+	"ui":              {"nobody": program.Failed, "--open=false --port 70000": program.Failed},
 	"unblock":         {"nobody": program.Failed, "shop": program.No},
 	"unfreeze":        {"nobody": program.Failed, "shop": 0, "--all": 0},
 	"unpin":           {"nobody": program.Failed, "shop": 0},

@@ -468,7 +468,7 @@ func everyVerbHasARow(t *testing.T) {
 	t.Helper()
 	for _, verb := range verbs.NewRoot(program.New("kubectl rollouts", genericiooptions.IOStreams{})).Commands() {
 		tried := slices.ContainsFunc(rows, func(r row) bool { return strings.Fields(r.call)[0] == verb.Name() })
-		if !tried && !verb.Hidden && verb.Name() != "help" {
+		if !tried && !verb.Hidden && verb.Name() != "help" && verb.Name() != "ui" { // package page tries ui
 			t.Errorf("no row is about the verb %s", verb.Name())
 		}
 	}

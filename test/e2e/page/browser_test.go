@@ -18,7 +18,7 @@ import (
 // browsers are the names of programs that can show the page.
 var browsers = []string{"chromium", "chromium-headless-shell", "google-chrome"}
 
-// findBrowser skips the test if there is no browser, unless one is required.
+// findBrowser finds a browser. Without one, the test is skipped, unless it is required.
 func findBrowser(t *testing.T) string {
 	t.Helper()
 	for _, name := range append([]string{os.Getenv("CHROMIUM")}, browsers...) {
@@ -26,11 +26,17 @@ func findBrowser(t *testing.T) string {
 			return path
 		}
 	}
-	if os.Getenv("REQUIRE_BROWSER") != "" {
-		t.Fatal("no browser was found: install chromium")
-	}
-	t.Skip("no browser was found: install chromium, or set CHROMIUM")
+	required(t, "there is no browser: run hack/browser.sh, or set CHROMIUM")
 	return ""
+}
+
+// required ends the test because something is not there: CI must have it.
+func required(t *testing.T, because string) {
+	t.Helper()
+	if os.Getenv("REQUIRE_BROWSER") != "" {
+		t.Fatal(because)
+	}
+	t.Skip(because)
 }
 
 // browser is a browser with one tab.

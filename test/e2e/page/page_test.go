@@ -7,10 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -49,7 +53,6 @@ func gated(t *testing.T) *env.Application {
 type tab struct {
 	t       *testing.T
 	running *env.Running
-	ended   bool
 	browser
 }
 
@@ -59,23 +62,11 @@ var printed = regexp.MustCompile(`http://127\.0\.0\.1:\d+/#k=\S+`)
 func open(t *testing.T, as *env.CommandLine) *tab {
 	t.Helper()
 	o := &tab{t: t, running: as.Start("ui", "--open=false")}
-	t.Cleanup(o.end)
+	t.Cleanup(func() { o.running.End() }) // the end of the test kills it
 	o.running.AwaitText("#k=")
 	o.browser = newBrowser(t)
 	o.do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
 	return o
-}
-
-// end ends the program as Ctrl-C does, once.
-func (o *tab) end() {
-	if o.ended {
-		return
-	}
-	o.ended = true
-	o.running.Interrupt()
-	if ended := o.running.End(); ended.Code != interrupted {
-		o.t.Errorf("Ctrl-C: %+v", ended)
-	}
 }
 
 // shows waits until the page shows a text.
@@ -89,7 +80,7 @@ func (o *tab) shows(text string) {
 
 func (o *tab) text() string {
 	o.t.Helper()
-	return ask(o.t, o.browser, chromedp.Evaluate[string](`document.body.innerText`))
+	return ask(o.t, o.browser, chromedp.Evaluate[string](`document.body?.innerText ?? ""`))
 }
 
 // picture keeps what the page looks like in a folder, for a person to look at.
@@ -125,7 +116,10 @@ func TestPageSaysWhyAReleaseIsNotOut(t *testing.T) {
 	o.do(t, chromedp.Click(chromedp.CSS("header a")))
 	o.shows("✔ Up to date")
 
-	o.end()
+	o.running.Interrupt()
+	if ended := o.running.End(); ended.Code != interrupted {
+		t.Errorf("Ctrl-C: %+v", ended)
+	}
 	o.shows("reconnecting")
 }
 
@@ -152,4 +146,80 @@ func TestAddressIsGoodForOneBrowser(t *testing.T) {
 	other.do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
 	other.shows("not connected")
 	o.running.AwaitText("the key was used before")
+}
+
+// A tenant sees the namespace in which he has a role, and why nothing else is shown.
+func TestTenantSeesHisOwnNamespace(t *testing.T) {
+	mine, other := gated(t), gated(t)
+	name := metav1.ObjectMeta{Namespace: mine.Namespace, Name: "tenant"}
+	mine.Create(&rbacv1.Role{ObjectMeta: name, Rules: []rbacv1.PolicyRule{{
+		APIGroups: []string{"kuberik.com", "image.toolkit.fluxcd.io", "source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io"},
+		Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"},
+	}}}, &rbacv1.RoleBinding{
+		ObjectMeta: name, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name.Name},
+		Subjects: []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: mine.Namespace + ":tenant"}},
+	})
+	as := mine.CommandLine(mine.Namespace + ":tenant")
+	env.Eventually(t, "an API server that knows the role", func() (bool, string) {
+		answer := as.Run("get", "-o", "name")
+		return answer.Code == 0, answer.Stderr
+	})
+	o := open(t, as)
+	o.shows("not passing: RolloutGate qa")
+	if seen := o.text(); strings.Contains(seen, other.Namespace) || !strings.Contains(seen, "kubectl rollouts get") || strings.Contains(seen, "get -A") {
+		t.Errorf("the tenant sees:\n%s", seen)
+	}
+	o.do(t, chromedp.Click(chromedp.CSS("main th a")))
+	o.shows("1.1.0 held by 1")
+	o.shows("SomeGatesBlocking")
+	o.goes("/rollouts/" + other.Namespace + "/shop")
+	o.shows("forbidden")
+}
+
+// goes opens an address of the page.
+func (o *tab) goes(path string) {
+	o.t.Helper()
+	ask(o.t, o.browser, chromedp.Evaluate[bool](`location.assign(`+strconv.Quote(path)+`), true`))
+}
+
+// Case 38: nothing that a rule of WCAG 2.2 AA finds, light and dark, wide and narrow, and no
+// page that scrolls sideways. Case 15: text of objects is text.
+func TestPagesCanBeReadByEverybody(t *testing.T) {
+	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		required(t, "axe-core is not there: run hack/browser.sh")
+	}
+	a := gated(t)
+	a.Ask(v1alpha1.DeployMessageAnnotation, "<img src=x onerror=alert(1)>\u202e"+strings.Repeat("long", 100))
+	o := open(t, a.CommandLine(a.Namespace+":ann", masters))
+	o.shows("RolloutGate qa")
+	for name, path := range map[string]string{"list": "/", "rollout": "/rollouts/" + a.Namespace + "/shop", "pipelines": "/pipelines"} {
+		o.goes(path)
+		o.shows("live ")
+		for _, scheme := range []string{"light", "dark"} {
+			for _, width := range []int64{1280, 360} {
+				o.do(t, chromedp.EmulateViewport(width, 800))
+				o.schemes(scheme)
+				found := ask(t, o.browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
+					(r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
+				if found != "" {
+					t.Errorf("%s, %s, %d pixels: %s", name, scheme, width, found)
+				}
+				if wide := ask(t, o.browser, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
+					t.Errorf("%s is %d pixels wide on %d", name, wide, width)
+				}
+				o.picture(name + "-" + scheme + "-" + strconv.FormatInt(width, 10))
+			}
+		}
+	}
+}
+
+// schemes shows the page as a system with light or dark colours does.
+func (o *tab) schemes(name string) {
+	o.t.Helper()
+	if _, err := chromedp.Call(o.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
+	}); err != nil {
+		o.t.Fatalf("the browser: %v", err)
+	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
-	"github.com/fluxrollouts/rollout-controller/internal/web"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/web"
 )
 
 // ui serves the page on the machine of the user.

@@ -38,7 +38,7 @@ func guarded(hosts []string, next http.Handler) http.Handler {
 		protect(w.Header())
 		switch {
 		case !slices.Contains(hosts, r.Host):
-			refuse(w, http.StatusMisdirectedRequest, "this server is for http://%s alone; to see the Rollouts of a cluster, run: kubectl rollouts ui", hosts[0])
+			refuse(w, http.StatusMisdirectedRequest, "this server answers for http://%s alone", hosts[0])
 		case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost}, r.Method):
 			refuse(w, http.StatusBadRequest, "only GET, HEAD and POST are known")
 		case !isPlain(r.URL.EscapedPath()):

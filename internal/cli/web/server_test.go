@@ -280,7 +280,7 @@ func TestAssetsAskNobodyElse(t *testing.T) {
 }
 
 func TestSourcesMakeNoTextAPartOfThePage(t *testing.T) {
-	names, err := filepath.Glob("../../web/src/*")
+	names, err := filepath.Glob("../../../web/src/*")
 	if err != nil || len(names) < 10 {
 		t.Fatalf("%v, %v", names, err)
 	}
