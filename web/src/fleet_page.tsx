@@ -40,7 +40,8 @@ const shown = computed(() => {
 const order = (a: string, b: string) => (a < b ? -1 : a > b ? 1 : 0);
 
 // height of a row, as in the style sheet.
-const height = 36;
+const narrow = matchMedia("(max-width: 760px)");
+const heightNow = () => (narrow.matches ? 72 : 36);
 const around = 10;
 const chosen = signal(-1);
 
@@ -122,8 +123,11 @@ function Table() {
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [seen, setSeen] = useState(20);
+  const [height, setHeight] = useState(heightNow());
   useEffect(() => {
     const look = () => {
+      const height = heightNow();
+      setHeight(height);
       const start = box.current?.getBoundingClientRect().top ?? 0;
       setTop(Math.max(0, Math.floor(-start / height)));
       setSeen(Math.ceil(innerHeight / height));
@@ -150,23 +154,23 @@ function Table() {
           </tr>
         </thead>
         <tbody onKeyDown={(event) => move(event, all)}>
-          <Space rows={first} />
+          <Space pixels={first * height} />
           {all.slice(first, last).map((row, i) => (
             <Line key={row.namespace + "/" + row.name} row={row} at={first + i} />
           ))}
-          <Space rows={all.length - last} />
+          <Space pixels={(all.length - last) * height} />
         </tbody>
       </table>
     </div>
   );
 }
 
-function Space({ rows }: { rows: number }) {
+function Space({ pixels }: { pixels: number }) {
   const cell = useRef<HTMLTableCellElement>(null);
   useEffect(() => {
-    if (cell.current) cell.current.style.height = rows * height + "px"; // by the object model: the policy forbids style attributes
-  }, [rows]);
-  return rows > 0 ? (
+    if (cell.current) cell.current.style.height = pixels + "px"; // by the object model: the policy forbids style attributes
+  }, [pixels]);
+  return pixels > 0 ? (
     <tr aria-hidden="true">
       <td ref={cell} colSpan={5} class="space" />
     </tr>
