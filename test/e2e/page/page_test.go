@@ -4,6 +4,7 @@
 package page
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -59,9 +60,9 @@ type tab struct {
 var printed = regexp.MustCompile(`http://127\.0\.0\.1:\d+/#k=\S+`)
 
 // open starts the page as a user, and opens it.
-func open(t *testing.T, as *env.CommandLine) *tab {
+func open(t *testing.T, as *env.CommandLine, flags ...string) *tab {
 	t.Helper()
-	o := &tab{t: t, running: as.Start("ui", "--open=false")}
+	o := &tab{t: t, running: as.Start(append([]string{"ui", "--open=false"}, flags...)...)}
 	t.Cleanup(func() { o.running.End() }) // the end of the test kills it
 	o.running.AwaitText("#k=")
 	o.browser = newBrowser(t)
@@ -183,14 +184,13 @@ func (o *tab) goes(path string) {
 }
 
 // Case 38: nothing that a rule of WCAG 2.2 AA finds, light and dark, wide and narrow, and no
-// page that scrolls sideways. Case 15: text of objects is text.
+// page that scrolls sideways.
 func TestPagesCanBeReadByEverybody(t *testing.T) {
 	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		required(t, "axe-core is not there: run hack/browser.sh")
 	}
 	a := gated(t)
-	a.Ask(v1alpha1.DeployMessageAnnotation, "<img src=x onerror=alert(1)>\u202e"+strings.Repeat("long", 100))
 	o := open(t, a.CommandLine(a.Namespace+":ann", masters))
 	o.shows("RolloutGate qa")
 	for name, path := range map[string]string{"list": "/", "rollout": "/rollouts/" + a.Namespace + "/shop", "pipelines": "/pipelines"} {
@@ -212,6 +212,41 @@ func TestPagesCanBeReadByEverybody(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Case 15: text of objects is text, and marks that would turn it around are seen.
+func TestTextOfObjectsIsText(t *testing.T) {
+	a := gated(t)
+	a.Ask(v1alpha1.DeployMessageAnnotation, "<img src=x onerror=alert(1)> \u202egnp.exe "+strings.Repeat("long", 100))
+	a.Pin("1.1.0")
+	a.AwaitState("1.1.0", v1alpha1.BakeSucceeded)
+	o := open(t, a.CommandLine(a.Namespace+":eve", masters))
+	o.goes("/rollouts/" + a.Namespace + "/shop")
+	o.shows("<img src=x onerror=alert(1)> \u2423gnp.exe longlong")
+	if n := ask(t, o.browser, chromedp.Evaluate[int64](`document.querySelectorAll("main img").length`)); n > 0 {
+		t.Errorf("the text has become %d images", n)
+	}
+}
+
+// Cases 32 and 39: the address has the search and the filter, and each reason for an empty
+// list has words of its own.
+func TestAddressHasWhatIsSearched(t *testing.T) {
+	a := gated(t)
+	o := open(t, a.CommandLine(a.Namespace+":joe", masters))
+	o.goes("/?q=" + url.QueryEscape("QA "+a.Namespace))
+	o.shows("1 all")
+	o.shows("RolloutGate qa")
+	o.goes("/?state=failed&q=" + a.Namespace)
+	o.shows("No Rollout matches.")
+	o.goes("/?q=" + url.QueryEscape("([*ä"))
+	o.shows("No Rollout matches.")
+	o.do(t, chromedp.Click(chromedp.CSS(".nothing button")))
+	o.shows("RolloutGate qa")
+	o.goes("/rollouts/" + a.Namespace + "/nobody")
+	o.shows("there is no Rollout nobody")
+
+	none := open(t, a.CommandLine(a.Namespace+":jim", masters), "-n", "default")
+	none.shows("There is no Rollout in namespace default.")
 }
 
 // schemes shows the page as a system with light or dark colours does.
