@@ -31,13 +31,13 @@ type ui struct {
 	*program.Program
 	port int
 	open bool
-	// opens opens an address in the browser of the user.
-	opens func(ctx context.Context, address string) error
+	// browse opens an address in the browser of the user.
+	browse func(ctx context.Context, address string) error
 }
 
 // NewUI returns the verb ui.
 func NewUI(p *program.Program) *cobra.Command {
-	u := &ui{Program: p, opens: openBrowser}
+	u := &ui{Program: p, browse: openBrowser}
 	cmd := &cobra.Command{
 		Use: "ui", Short: "Show all Rollouts in the browser: what runs, why a release is not out",
 		Long: `Serve a page on this machine that shows what the other verbs show: all Rollouts, why a
@@ -130,7 +130,7 @@ func (u *ui) announce(ctx context.Context, address string) {
 	if !u.open {
 		return
 	}
-	if err := u.opens(ctx, address); err != nil {
+	if err := u.browse(ctx, address); err != nil {
 		u.Err.Sentence(show.Warns, "the browser could not be opened: %s", err)
 	}
 }
