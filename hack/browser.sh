@@ -4,7 +4,7 @@
 # Installs what the tests of the page need: a browser, from Debian, and the packages of npm.
 set -euo pipefail
 
-if ! command -v "${CHROMIUM:-chromium}" >/dev/null; then
+if ! command -v ${CHROMIUM:-} chromium chromium-headless-shell google-chrome >/dev/null; then
 	apt-get update >/dev/null
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium >/dev/null
 fi
