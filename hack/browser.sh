@@ -9,4 +9,4 @@ if ! command -v ${CHROMIUM:-} chromium chromium-headless-shell google-chrome >/d
 	DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium >/dev/null
 fi
 cd "$(dirname "$0")/../web"
-npm ci --ignore-scripts --no-audit --no-fund >/dev/null
+npm ci --prefer-offline --ignore-scripts --no-audit --no-fund >/dev/null

@@ -15,7 +15,7 @@ if ! command -v npm >/dev/null && [[ $to != "$assets" ]]; then
 	echo "There is no npm, so the page was not made again; a unit test compares its sources." >&2
 	exit 0
 fi
-if ! (cd web && npm ci --ignore-scripts --no-audit --no-fund >/dev/null); then
+if ! (cd web && npm ci --prefer-offline --ignore-scripts --no-audit --no-fund >/dev/null); then
 	[[ $to == "$assets" ]] && exit 1
 	echo "The packages of the page cannot be had, so what is committed was not compared." >&2
 	exit 0

@@ -21,7 +21,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/klauspost/compress/gzhttp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -65,18 +64,9 @@ func (s *Server) HTTP(at *net.TCPAddr) (*http.Server, error) {
 		return nil, errors.New("the page is for this machine alone: it does not listen on " + at.String())
 	}
 	return &http.Server{
-		Handler:           guarded(hostsOf(at), compressed(s.routes())),
+		Handler:           guarded(hostsOf(at), s.routes()),
 		ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: longest, IdleTimeout: longest, MaxHeaderBytes: largestHeaders,
 	}, nil
-}
-
-// compressed makes answers smaller, but for streams: a change is to be seen at once.
-func compressed(next http.Handler) http.Handler {
-	wrap, err := gzhttp.NewWrapper(gzhttp.ContentTypes([]string{"application/json", "text/html", "text/javascript", "text/css"}))
-	if err != nil {
-		panic(err) // the options are constant
-	}
-	return wrap(next)
 }
 
 // hostsOf returns the names under which a browser may ask.
@@ -89,17 +79,17 @@ func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/session", s.login)
 	for _, address := range addresses {
-		mux.HandleFunc("GET "+address, page("index.html"))
+		mux.HandleFunc("GET "+address, compressed(page("index.html")))
 	}
 	for name := range files {
-		mux.HandleFunc("GET /"+name, page(name))
+		mux.HandleFunc("GET /"+name, compressed(page(name)))
 	}
 	for pattern, handle := range map[string]http.HandlerFunc{
-		"GET /api/v1/me":                          s.me,
-		"GET /api/v1/fleet":                       s.fleet,
+		"GET /api/v1/me":                          compressed(s.me),
+		"GET /api/v1/fleet":                       compressed(s.fleet),
 		"GET /api/v1/fleet/stream":                s.stream,
-		"GET /api/v1/rollouts/{namespace}/{name}": s.rollout,
-		"GET /api/v1/pipelines":                   s.pipelines,
+		"GET /api/v1/rollouts/{namespace}/{name}": compressed(s.rollout),
+		"GET /api/v1/pipelines":                   compressed(s.pipelines),
 		"/":                                       func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") },
 	} {
 		mux.Handle(pattern, s.known(handle))
