@@ -57,7 +57,7 @@ type tab struct {
 	browser
 }
 
-var printed = regexp.MustCompile(`http://127\.0\.0\.1:\d+/#k=\S+`)
+var printed = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#k=\S+`)
 
 // open starts the page as a user, and opens it.
 func open(t *testing.T, as *env.CommandLine, flags ...string) *tab {
@@ -67,6 +67,7 @@ func open(t *testing.T, as *env.CommandLine, flags ...string) *tab {
 	o.running.AwaitText("#k=")
 	o.browser = newBrowser(t)
 	o.do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
+	o.shows("live ") // it has its session now
 	return o
 }
 
@@ -79,9 +80,15 @@ func (o *tab) shows(text string) {
 	})
 }
 
+// text is what the page shows. While a page takes the place of another one, it is an error of
+// the browser.
 func (o *tab) text() string {
 	o.t.Helper()
-	return ask(o.t, o.browser, chromedp.Evaluate[string](`document.body?.innerText ?? ""`))
+	seen, err := chromedp.Run(o.ctx, chromedp.Evaluate[string](`document.body?.innerText ?? ""`))
+	if err != nil {
+		return err.Error()
+	}
+	return seen
 }
 
 // picture keeps what the page looks like in a folder, for a person to look at.
@@ -180,7 +187,7 @@ func TestTenantSeesHisOwnNamespace(t *testing.T) {
 // goes opens an address of the page.
 func (o *tab) goes(path string) {
 	o.t.Helper()
-	ask(o.t, o.browser, chromedp.Evaluate[bool](`location.assign(`+strconv.Quote(path)+`), true`))
+	o.do(o.t, chromedp.Navigate(printed.FindStringSubmatch(o.running.Said())[1]+path))
 }
 
 // Case 38: nothing that a rule of WCAG 2.2 AA finds, light and dark, wide and narrow, and no
