@@ -85,7 +85,7 @@ func (t *target) handover(a automation, rollout, version, unpin, status string) 
 	}
 	add("take the field over, with the same value:\n%s", t.takeOver(version))
 	add("in Git, in one commit: %s; add the %s to %s", t.replaced(version), inWords(t.annotations(rollout)), t)
-	if t.GetKind() == sourcev1.OCIRepositoryKind {
+	if t.isRepository() {
 		add("in Git, in the next commit, for new clusters: set %s to %s, and add the annotation %s: %s", t.fieldName(), placeholder, applyOnce, applyOnceValue)
 	}
 	add("wait until each target is applied: %s", status)

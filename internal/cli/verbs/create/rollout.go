@@ -35,13 +35,14 @@ import (
 
 type creatingRollout struct {
 	*creating
-	image, secret, policy, semver                       string
-	insecure                                            bool
-	repository, kustomization, variable, release, value string
-	bake, timeout, soak                                 time.Duration
-	rollback, digest                                    bool
-	application, environment, after                     string
-	access                                              []string
+	image, secret, policy, semver           string
+	insecure                                bool
+	repository, gitRepository               string
+	kustomization, variable, release, value string
+	bake, timeout, soak                     time.Duration
+	rollback, digest                        bool
+	application, environment, after         string
+	access                                  []string
 }
 
 func newRollout(p *program.Program) *cobra.Command {
@@ -51,9 +52,10 @@ func newRollout(p *program.Program) *cobra.Command {
 
 Releases come from an image (--image creates an ImageRepository and an ImagePolicy), or from
 an ImagePolicy that exists. The Rollout writes them into one field: the tag of an
-OCIRepository, a variable of a Kustomization, or a value of a HelmRelease. That object gets
-an annotation; if it comes from Git, the output is what to add there. With --image, an
-OCIRepository that does not exist is created for that image, with a Kustomization.
+OCIRepository or a GitRepository, a variable of a Kustomization, or a value of a
+HelmRelease. That object gets an annotation; if it comes from Git, the output is what to add
+there. With --image, an OCIRepository that does not exist is created for that image, with a
+Kustomization.
 
 What exists is never overwritten. All is checked before anything is stored: by the rules of
 "lint", by the decision that the controller would make, and by the API server. With
@@ -74,7 +76,8 @@ the steps that hand the version over.`,
 	cmd.Flags().StringArrayVarP(&p.Files, "filename", "f", nil, "with --export: the manifests in Git; no cluster is asked")
 	complete(cmd, map[string]cobra.CompletionFunc{
 		"image-policy": program.CompleteNames[imagev1.ImagePolicyList](p), "oci-repository": program.CompleteNames[sourcev1.OCIRepositoryList](p),
-		"kustomization": program.CompleteNames[kustomizev1.KustomizationList](p), "helm-release": program.CompleteNames[helmv2.HelmReleaseList](p),
+		"git-repository": program.CompleteNames[sourcev1.GitRepositoryList](p),
+		"kustomization":  program.CompleteNames[kustomizev1.KustomizationList](p), "helm-release": program.CompleteNames[helmv2.HelmReleaseList](p),
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := r.check(); err != nil {
@@ -95,6 +98,7 @@ func (r *creatingRollout) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&r.insecure, "insecure", false, "with --image: the registry has no TLS")
 	flags.StringVar(&r.policy, "image-policy", "", "the ImagePolicy that names the releases")
 	flags.StringVar(&r.repository, "oci-repository", "", "write the tag of this OCIRepository")
+	flags.StringVar(&r.gitRepository, "git-repository", "", "write the tag of this GitRepository, for pipelines that tag the image and the commit alike")
 	flags.BoolVar(&r.digest, "digest", false, "with --oci-repository: write the digest of the release as well, so that only the content that was approved runs")
 	flags.StringVar(&r.kustomization, "kustomization", "", "write a variable of this Kustomization")
 	flags.StringVar(&r.variable, "variable", "", "with --kustomization: the name of the variable")
@@ -130,8 +134,8 @@ func (r *creatingRollout) check() error {
 
 func (r *creatingRollout) checkTarget() error {
 	switch {
-	case len(program.NonEmpty(r.repository, r.kustomization, r.release)) != 1:
-		return errors.New("say what the Rollout writes: --oci-repository NAME, --kustomization NAME --variable NAME, or --helm-release NAME --value PATH; one of them")
+	case len(program.NonEmpty(r.repository, r.gitRepository, r.kustomization, r.release)) != 1:
+		return errors.New("say what the Rollout writes: --oci-repository NAME, --git-repository NAME, --kustomization NAME --variable NAME, or --helm-release NAME --value PATH; one of them")
 	case r.digest && r.repository == "":
 		return errors.New("--digest goes with --oci-repository; for a variable or a value, see docs/guides/digests.md")
 	case (r.kustomization == "") != (r.variable == ""):
@@ -293,7 +297,7 @@ func (r *creatingRollout) annotate(w *world, p *plan, t *target, rollout string)
 	switch {
 	case r.export:
 		p.git = []manifest{t.forGit(rollout)}
-		if w.files == nil && r.repository != "" && t.writer() == "" {
+		if w.files == nil && t.isRepository() && t.writer() == "" {
 			p.next = append(p.next, fmt.Sprintf("Flux leaves %s alone, because it exists: to annotate it, run the same without --export, too", t))
 		}
 	case maps.Equal(p.annotated.GetAnnotations(), t.GetAnnotations()): // it is annotated

@@ -56,6 +56,8 @@ func (r *creatingRollout) target(ctx context.Context, w *world) (*target, error)
 	switch {
 	case r.repository != "":
 		name, object, t.annotation, t.field = r.repository, &sourcev1.OCIRepository{}, v1alpha1.RolloutAnnotation, []string{"spec", "ref", "tag"}
+	case r.gitRepository != "":
+		name, object, t.annotation, t.field = r.gitRepository, &sourcev1.GitRepository{}, v1alpha1.RolloutAnnotation, []string{"spec", "ref", "tag"}
 	case r.kustomization != "":
 		name, object = r.kustomization, &kustomizev1.Kustomization{}
 		t.annotation = v1alpha1.SubstituteAnnotationPrefix + r.variable + v1alpha1.SubstituteAnnotationSuffix
@@ -127,7 +129,7 @@ func (t *target) isSetByGit(w *world, export bool) bool {
 	switch {
 	case t.current() == "":
 		return false
-	case export && w.files == nil && program.ParentOf(t.object) == "" && t.GetKind() == sourcev1.OCIRepositoryKind:
+	case export && w.files == nil && program.ParentOf(t.object) == "" && t.isRepository():
 		return false // its manifest tells Flux to leave alone what exists
 	case export:
 		return program.ManagerOf(t.object, t.field, func(e metav1.ManagedFieldsEntry) bool { return e.Manager == write.FieldManager }) == ""
@@ -141,6 +143,12 @@ func (t *target) isSetByGit(w *world, export bool) bool {
 // Git applies, and not into the field.
 func (t *target) isSetBelow(w *world, a automation) bool {
 	return a.what != "" && t.GetKind() == kustomizev1.KustomizationKind && t.current() == "" && (w.files != nil || program.ParentOf(t.object) != "")
+}
+
+// isRepository reports whether Flux pulls something even if Git leaves out the field: latest, or a
+// branch.
+func (t *target) isRepository() bool {
+	return t.GetKind() == sourcev1.OCIRepositoryKind || t.GetKind() == sourcev1.GitRepositoryKind
 }
 
 // writer returns the Rollout that writes the field today; empty if there is none.
@@ -183,7 +191,7 @@ func (t *target) only(content map[string]any, annotations map[string]string) man
 }
 
 // forGit returns the manifest that Git may have: with the annotation, and without the field.
-// An OCIRepository needs a tag, because Flux would pull latest.
+// A repository needs a tag.
 func (t *target) forGit(rollout string) manifest {
 	m := manifest{t.DeepCopy()}
 	labels, annotations := m.GetLabels(), merged(m.GetAnnotations(), t.annotations(rollout))
@@ -192,7 +200,7 @@ func (t *target) forGit(rollout string) manifest {
 		return key != applyOnce && isFluxes(key) || strings.HasPrefix(key, v1alpha1.PromotionAnnotationPrefix) || strings.HasPrefix(key, "kubectl.kubernetes.io/")
 	})
 	unstructured.RemoveNestedField(m.Object, t.field...)
-	if t.GetKind() == sourcev1.OCIRepositoryKind {
+	if t.isRepository() {
 		annotations[applyOnce] = applyOnceValue
 		if annotations[v1alpha1.DigestRefAnnotation] != "" {
 			unstructured.RemoveNestedField(m.Object, "spec", "ref", "digest")
@@ -214,7 +222,7 @@ func isFluxes(key string) bool {
 func (t *target) gitLeavesOut(kind, name string) string {
 	const page = "; see docs/guides/git-ownership.md"
 	switch kind {
-	case sourcev1.OCIRepositoryKind:
+	case sourcev1.OCIRepositoryKind, sourcev1.GitRepositoryKind:
 		return fmt.Sprintf("in Git, %s of %s %s stays %s, with the annotation %s: %s%s",
 			t.fieldName(), kind, name, placeholder, applyOnce, applyOnceValue, page)
 	case kustomizev1.KustomizationKind:
