@@ -17,33 +17,25 @@ import (
 
 // lateKind is a kind of targets that not every cluster serves, or that not every account may
 // read: it may be served later, and without it all else works.
-type lateKind struct {
-	kind
-	resource string
-}
+type lateKind struct{ kind }
 
 var (
-	helmReleases = lateKind{kind{
-		GroupKind: schema.GroupKind{Group: helmv2.GroupVersion.Group, Kind: helmv2.HelmReleaseKind},
-		versions:  []string{helmv2.GroupVersion.Version},
-	}, "helmreleases"}
-	gitRepositories = lateKind{kind{
-		GroupKind: schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.GitRepositoryKind},
-		versions:  []string{sourcev1.GroupVersion.Version},
-	}, "gitrepositories"}
-	generators = lateKind{kind{
-		GroupKind: schema.GroupKind{Group: generatorv1.GroupVersion.Group, Kind: generatorv1.ArtifactGeneratorKind},
-		versions:  []string{generatorv1.GroupVersion.Version},
-	}, "artifactgenerators"}
-	externalArtifacts = lateKind{kind{
-		GroupKind: schema.GroupKind{Group: sourcev1.GroupVersion.Group, Kind: sourcev1.ExternalArtifactKind},
-		versions:  []string{sourcev1.GroupVersion.Version},
-	}, "externalartifacts"}
+	helmReleases      = newLateKind(helmv2.GroupVersion, helmv2.HelmReleaseKind)
+	gitRepositories   = newLateKind(sourcev1.GroupVersion, sourcev1.GitRepositoryKind)
+	generators        = newLateKind(generatorv1.GroupVersion, generatorv1.ArtifactGeneratorKind)
+	externalArtifacts = newLateKind(sourcev1.GroupVersion, sourcev1.ExternalArtifactKind)
 )
+
+func newLateKind(of schema.GroupVersion, name string) lateKind {
+	return lateKind{kind{GroupKind: schema.GroupKind{Group: of.Group, Kind: name}, versions: []string{of.Version}}}
+}
+
+// resource returns the name of the kind in requests and in rules.
+func (k lateKind) resource() string { return strings.ToLower(k.plural()) }
 
 // crd returns the name of the CRD. The manager role may read only these and those of
 // newerControllers.
-func (k lateKind) crd() string { return k.resource + "." + k.Group }
+func (k lateKind) crd() string { return k.resource() + "." + k.Group }
 
 // plural returns what several objects of the kind are called in a log.
 func (k lateKind) plural() string {
@@ -64,7 +56,7 @@ const (
 
 // plan returns how a late kind is handled, and which right is missing if it is ignored.
 func (c cluster) plan(ctx context.Context, of lateKind, namespace string) (plan latePlan, missing right, err error) {
-	read := right{group: of.Group, resource: of.resource}
+	read := right{group: of.Group, resource: of.resource()}
 	if missing, err = c.lacksReading(ctx, read, namespace); missing.verb != "" || err != nil {
 		return lateLeave, missing, err
 	}
