@@ -42,13 +42,10 @@ func (r *Reconciler) WatchArtifacts(ctx context.Context) error {
 	return nil
 }
 
-// mostGeneratorsInRow is how far an event is followed upwards.
-const mostGeneratorsInRow = 3
-
 // rolloutsOfGenerator maps an ArtifactGenerator to the Rollouts of the Repositories that it
 // takes, itself or by ExternalArtifacts.
 func (c concerned) rolloutsOfGenerator(ctx context.Context, g client.Object) []reconcile.Request {
-	return c.rolloutsOfSources(ctx, g.(*generatorv1.ArtifactGenerator), mostGeneratorsInRow)
+	return c.rolloutsOfSources(ctx, g.(*generatorv1.ArtifactGenerator), targets.MostArtifactsInRow)
 }
 
 func (c concerned) rolloutsOfSources(ctx context.Context, g *generatorv1.ArtifactGenerator, row int) []reconcile.Request {
@@ -69,14 +66,14 @@ func (c concerned) rolloutsOfSources(ctx context.Context, g *generatorv1.Artifac
 func (c concerned) rolloutsOfArtifact(ctx context.Context, artifact client.Object) []reconcile.Request {
 	requests := c.rolloutsAbove(ctx, client.ObjectKeyFromObject(artifact))
 	if g, named := targets.GeneratorOf(artifact.(*sourcev1.ExternalArtifact)); named {
-		requests = append(requests, c.rolloutsOfNamed(ctx, g, mostGeneratorsInRow)...)
+		requests = append(requests, c.rolloutsOfNamed(ctx, g, targets.MostArtifactsInRow)...)
 	}
 	return requests
 }
 
 // rolloutsAbove maps an ExternalArtifact to the Rollouts of what it is made of.
 func (c concerned) rolloutsAbove(ctx context.Context, artifact client.ObjectKey) []reconcile.Request {
-	return c.rolloutsWithin(ctx, artifact, mostGeneratorsInRow)
+	return c.rolloutsWithin(ctx, artifact, targets.MostArtifactsInRow)
 }
 
 func (c concerned) rolloutsWithin(ctx context.Context, artifact client.ObjectKey, row int) []reconcile.Request {

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// mostArtifactsInRow is how many ExternalArtifacts, each made of the one before, may lie
+	// MostArtifactsInRow is how many ExternalArtifacts, each made of the one before, may lie
 	// between a Repository and what applies its release.
-	mostArtifactsInRow = 3
+	MostArtifactsInRow = 3
 	// mostSources is how many sources of an ArtifactGenerator are compared with what it has
 	// seen.
 	mostSources = 20
@@ -140,7 +140,7 @@ func (a *Artifact) listed() *generatorv1.ExternalArtifactReference {
 
 // offered reports whether Flux has pulled the release into each Repository that the
 // artifact is made of.
-func (a *Artifact) offered(release Release) bool { return a.offeredWithin(release, mostArtifactsInRow) }
+func (a *Artifact) offered(release Release) bool { return a.offeredWithin(release, MostArtifactsInRow) }
 
 func (a *Artifact) offeredWithin(release Release, row int) bool {
 	return row > 0 && !slices.ContainsFunc(a.parts, func(p ingredient) bool {
@@ -154,7 +154,7 @@ func (a *Artifact) offeredWithin(release Release, row int) bool {
 // holds reports whether the artifact has the release: it has the revision of each source
 // that leads to the Rollout, or its generator has seen all sources as they are now.
 func (a *Artifact) holds(release Release, observed map[types.UID]bool) bool {
-	return a.holdsWithin(release, observed, mostArtifactsInRow)
+	return a.holdsWithin(release, observed, MostArtifactsInRow)
 }
 
 func (a *Artifact) holdsWithin(release Release, observed map[types.UID]bool, row int) bool {
@@ -188,7 +188,7 @@ func (a *Artifact) isBuilt() bool {
 }
 
 // each calls do with the artifact and with those that it is made of.
-func (a *Artifact) each(do func(*Artifact)) { a.eachWithin(do, mostArtifactsInRow) }
+func (a *Artifact) each(do func(*Artifact)) { a.eachWithin(do, MostArtifactsInRow) }
 
 func (a *Artifact) eachWithin(do func(*Artifact), row int) {
 	if row == 0 {

@@ -153,7 +153,7 @@ func artifactsOf(ctx context.Context, sources sources) (artifacts, error) {
 		names = append(names, ref.String())
 	}
 	all := artifacts{}
-	for row := 0; row < mostArtifactsInRow && len(names) > 0; row++ {
+	for row := 0; row < MostArtifactsInRow && len(names) > 0; row++ {
 		next, err := all.addMadeOf(ctx, sources.reader, names)
 		if err != nil {
 			return nil, err

@@ -207,7 +207,7 @@ func (r artifactReader) again(ctx context.Context, t Target) (*Artifact, error) 
 	if key, takes := ArtifactOf(t.Object()); t.Artifact == nil || !takes || key != t.Artifact.Name {
 		return nil, nil
 	}
-	return r.read(ctx, t.Artifact, mostArtifactsInRow)
+	return r.read(ctx, t.Artifact, MostArtifactsInRow)
 }
 
 func (r artifactReader) read(ctx context.Context, a *Artifact, row int) (*Artifact, error) {
