@@ -17,7 +17,7 @@ export const looks: Look[] = [
   { id: "failed", sign: "✗", word: "Failed", label: "failed" },
   { id: "stalled", sign: "⚠", word: "Stalled", label: "stalled" },
   { id: "back", sign: "↩", word: "Rolled back", label: "rolled back" },
-  { id: "person", sign: "☝", word: "Held", label: "wait for a person" },
+  { id: "person", sign: "☝", word: "Held", label: "wait for a user" },
   { id: "waiting", sign: "⚠", word: "Waiting", label: "wait for something missing" },
   { id: "time", sign: "◎", word: "Held", label: "wait for time" },
   { id: "moving", sign: "◍", word: "Moving", label: "moving" },

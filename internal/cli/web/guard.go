@@ -50,7 +50,7 @@ func guarded(hosts []string, next http.Handler) http.Handler {
 	})
 }
 
-// isPlain reports whether a path is spelt in the only way that is answered. Another spelling
+// isPlain reports whether a path is written in the only way that is answered. Another one
 // would be redirected, or could leave the page's own files.
 func isPlain(escaped string) bool {
 	return len(escaped) <= longestPath && strings.HasPrefix(escaped, "/") && path.Clean(escaped) == escaped && !strings.ContainsAny(escaped, "%\\\x00")

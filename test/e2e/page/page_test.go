@@ -91,7 +91,7 @@ func (o *tab) text() string {
 	return seen
 }
 
-// picture keeps what the page looks like in a folder, for a person to look at.
+// picture keeps what the page looks like in a folder.
 func (o *tab) picture(name string) {
 	o.t.Helper()
 	folder := os.Getenv("PICTURES")
@@ -111,7 +111,7 @@ func TestPageSaysWhyAReleaseIsNotOut(t *testing.T) {
 	own := "/?q=" + a.Namespace // the other tests have Rollouts, too
 	o.goes(own)
 	o.shows("not passing: RolloutGate qa")
-	o.shows("☝ 1 wait for a person")
+	o.shows("☝ 1 wait for a user")
 	o.picture("fleet")
 	o.do(t, chromedp.Click(chromedp.CSS("main th a")))
 	for _, text := range []string{"1.1.0 held by 1", "SomeGatesBlocking", "If nobody does anything: nothing goes out", "kubectl rollouts explain shop", "2 of 2 applied 1.0.0", "What the release reaches"} {
