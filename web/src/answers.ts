@@ -42,6 +42,7 @@ export interface Me {
   namespace?: string;
   version: string;
   command: string;
+  pipeline: string;
 }
 
 export interface Hold {

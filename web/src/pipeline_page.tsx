@@ -6,11 +6,12 @@ import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import type { Environment, Pipelines } from "./answers";
 import { rows } from "./fleet";
-import { Ago, Sign, Until } from "./parts";
+import { Ago, Command, Sign, Until } from "./parts";
 import { addressOf } from "./router";
 import { read } from "./server";
 import { lookAt } from "./signs";
 import { clean, tag } from "./text";
+import { me } from "./who";
 
 // same is the content that is lit up everywhere.
 const same = signal("");
@@ -46,6 +47,7 @@ export function PipelinePage() {
         ) : null,
       )}
       {all ? all.items.length ? all.items.map((p, i) => <Application key={i} name={p.application} environments={p.environments} />) : <p>No application has Environments.</p> : failed ? null : <p role="status">Reading the Environments…</p>}
+      {me.value ? <Command text={me.value.pipeline} note="shows the same in a terminal" /> : null}
     </article>
   );
 }

@@ -251,6 +251,8 @@ func TestAddressHasWhatIsSearched(t *testing.T) {
 	o.shows("No Rollout matches.")
 	o.do(t, chromedp.Click(chromedp.CSS(".nothing button")))
 	o.shows("RolloutGate qa")
+	o.goes("/pipelines")
+	o.shows("kubectl rollouts pipeline -A")
 	o.goes("/rollouts/" + a.Namespace + "/nobody")
 	o.shows("there is no Rollout nobody")
 

@@ -31,8 +31,9 @@ type me struct {
 	// Namespace is the only one that is shown; absent for all.
 	Namespace string `json:"namespace,omitempty"`
 	Version   string `json:"version"`
-	// Command is what shows the same list in a terminal.
-	Command string `json:"command"`
+	// Command is what shows the same list in a terminal, and Pipeline the same pipelines.
+	Command  string `json:"command"`
+	Pipeline string `json:"pipeline"`
 }
 
 // Me implements web.Source.
@@ -41,11 +42,18 @@ func (p *pages) Me(ctx context.Context) (any, error) {
 	if err := p.cluster.Client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("ask the API server who you are: %w", err)
 	}
-	scope := []string{"get", "-A"}
-	if p.namespace != "" {
-		scope = scope[:1]
+	return me{
+		User: review.Status.UserInfo.Username, Cluster: p.ClusterName(), Namespace: p.namespace, Version: p.Version,
+		Command: p.command("get"), Pipeline: p.command("pipeline"),
+	}, nil
+}
+
+// command returns a command for what is shown: for one namespace, or for all.
+func (p *pages) command(verb string) string {
+	if p.namespace == "" {
+		return p.CommandLine("", verb, "-A")
 	}
-	return me{review.Status.UserInfo.Username, p.ClusterName(), p.namespace, p.Version, p.CommandLine(p.namespace, scope...)}, nil
+	return p.CommandLine(p.namespace, verb)
 }
 
 // rolloutPage is what is shown of a Rollout.
