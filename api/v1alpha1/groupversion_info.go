@@ -31,6 +31,8 @@ func addKnownTypes(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypes(GroupVersion,
 		&Rollout{}, &RolloutList{},
 		&RolloutGate{}, &RolloutGateList{},
+		&RolloutApproval{}, &RolloutApprovalList{},
+		&ClusterRolloutGate{}, &ClusterRolloutGateList{},
 		&HealthCheck{}, &HealthCheckList{},
 		&RolloutSchedule{}, &RolloutScheduleList{},
 		&ClusterRolloutSchedule{}, &ClusterRolloutScheduleList{},

@@ -56,6 +56,9 @@ type TriggeredBy struct {
 	// name is the name of the user or system.
 	// +required
 	Name string `json:"name"`
+	// verified is true if the API server has checked that the user has this name.
+	// +optional
+	Verified bool `json:"verified,omitempty"`
 }
 
 // Grounds is why a release was promoted.
@@ -176,6 +179,10 @@ type DeploymentHistoryEntry struct {
 	// triggeredBy identifies who caused the promotion.
 	// +optional
 	TriggeredBy *TriggeredBy `json:"triggeredBy,omitempty"`
+
+	// approval is who approved the promotion. It is absent if no gate asked.
+	// +optional
+	Approval *ApprovalRecord `json:"approval,omitempty"`
 
 	// requestDigest identifies the texts of the annotations deploy-user and deploy-message
 	// that this promotion has used up. They must not be taken for those of another one.

@@ -23,6 +23,10 @@ type RolloutGateSpec struct {
 	// +listType=atomic
 	// +optional
 	AllowedVersions *[]string `json:"allowedVersions,omitempty"`
+
+	// approvals are the approvals that a release needs. If it is absent, it needs none.
+	// +optional
+	Approvals *Approvals `json:"approvals,omitempty"`
 }
 
 // RolloutGateStatus is empty. The status of the Rollout shows how a gate was evaluated.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/quarantined"
@@ -33,6 +34,8 @@ type Input struct {
 	MetadataOff bool
 	// Gates are the gates and schedules that can hold releases.
 	Gates Gates
+	// Approvals are what people have said of releases.
+	Approvals approvals.Approvals
 	// Upstreams are the environments that must have proven a release.
 	Upstreams upstream.Upstreams
 	// Quarantines are the releases that failed elsewhere, or were recalled.
@@ -47,6 +50,8 @@ type Input struct {
 type Gates struct {
 	// Gates that name the Rollout, sorted by name, except the Copies.
 	Gates []v1alpha1.RolloutGate
+	// Cluster are the gates of the cluster that select the Rollout, sorted by name.
+	Cluster []v1alpha1.ClusterRolloutGate
 	// Copies are the gates that show the current state of the Schedules. They are shown, but
 	// not evaluated: the schedules themselves are evaluated.
 	Copies []v1alpha1.RolloutGate

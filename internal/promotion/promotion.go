@@ -19,6 +19,7 @@
 //	content           which content the targets run
 //	evidence          what HealthChecks prove about a promotion
 //	upstream          what the environments before this one have proven
+//	approvals         what people have approved, rejected or overridden
 //	quarantined       what quarantines hold, and which failures they know
 //	verdict           why a release is held, what could not be read, what is worth a report
 //
