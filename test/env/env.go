@@ -58,7 +58,7 @@ func Kinds() []client.Object {
 	return []client.Object{
 		&v1alpha1.Rollout{}, &v1alpha1.RolloutGate{}, &v1alpha1.RolloutSchedule{}, &v1alpha1.HealthCheck{},
 		&imagev1.ImageRepository{}, &imagev1.ImagePolicy{}, &sourcev1.OCIRepository{}, &sourcev1.GitRepository{}, &kustomizev1.Kustomization{},
-		&helmv2.HelmRelease{}, &environmentsv1.Environment{}, &v1alpha1.ReleaseQuarantine{},
+		&helmv2.HelmRelease{}, &environmentsv1.Environment{}, &v1alpha1.ReleaseQuarantine{}, &v1alpha1.RolloutApproval{},
 		&generatorv1.ArtifactGenerator{}, &sourcev1.ExternalArtifact{},
 	}
 }
