@@ -238,6 +238,7 @@ type Person struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:categories=fluxcd;fluxcd-rollouts
 // +kubebuilder:selectablefield:JSONPath=".spec.rolloutRef.name"
+// +kubebuilder:selectablefield:JSONPath=".spec.version"
 // +kubebuilder:printcolumn:name="Rollout",type=string,JSONPath=`.spec.rolloutRef.name`
 // +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
 // +kubebuilder:printcolumn:name="Decision",type=string,JSONPath=`.spec.decision`

@@ -120,6 +120,9 @@ const (
 	HealthCheckListFailedReason = "HealthCheckListFailed"
 	// GateListFailedReason: gates or schedules could not be read.
 	GateListFailedReason = "GateListFailed"
+	// ApprovalListFailedReason: the decisions on a release could not be read, or there are
+	// too many.
+	ApprovalListFailedReason = "ApprovalListFailed"
 	// ProgressingReason: the promotion is under way.
 	ProgressingReason = "Progressing"
 )

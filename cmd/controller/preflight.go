@@ -38,7 +38,7 @@ type kind struct {
 type right struct{ verb, group, resource, subresource, name string }
 
 // hasNoNamespace contains the resources that no right in a namespace is about.
-var hasNoNamespace = map[string]bool{clusterQuarantines: true}
+var hasNoNamespace = map[string]bool{clusterQuarantines: true, clusterGates: true}
 
 const (
 	ourCRDs   = "install the CRDs of config/crd"

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	quarantinecontroller "github.com/fluxrollouts/rollout-controller/internal/controller/quarantine"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
@@ -26,15 +24,7 @@ const (
 
 var quarantineGroup = v1alpha1.GroupVersion.Group
 
-var quarantineKinds = []kind{quarantineKind(v1alpha1.ReleaseQuarantineKind), quarantineKind(v1alpha1.ClusterReleaseQuarantineKind)}
-
-func quarantineKind(name string) kind {
-	return kind{
-		GroupKind: schema.GroupKind{Group: quarantineGroup, Kind: name},
-		versions:  []string{v1alpha1.GroupVersion.Version},
-		install:   ourCRDs,
-	}
-}
+var quarantineKinds = []kind{ownKind(v1alpha1.ReleaseQuarantineKind), ownKind(v1alpha1.ClusterReleaseQuarantineKind)}
 
 // bindQuarantines adds the flag of quarantines.
 func (o *options) bindQuarantines(flags *flag.FlagSet) {

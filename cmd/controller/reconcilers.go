@@ -185,6 +185,9 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	if err := w.watchArtifacts(ctx, rollouts.WatchArtifacts); err != nil {
 		return err
 	}
+	if err := w.watchApprovals(ctx, rollouts); err != nil {
+		return err
+	}
 	return w.watchLate(ctx, helmReleases, rollouts.WatchHelmReleases)
 }
 

@@ -37,7 +37,8 @@ func mostKept(o client.Object) int {
 		return 256 << 10
 	case *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule:
 		return 128 << 10
-	case *v1alpha1.RolloutGate, *sourcev1.OCIRepository, *sourcev1.GitRepository, *imagev1.ImagePolicy, *imagev1.ImageRepository:
+	case *v1alpha1.RolloutGate, *v1alpha1.ClusterRolloutGate, *v1alpha1.RolloutApproval, *sourcev1.OCIRepository, *sourcev1.GitRepository,
+		*imagev1.ImagePolicy, *imagev1.ImageRepository:
 		return 16 << 10
 	case *kustomizev1.Kustomization, *helmv2.HelmRelease: // they may name hundreds of objects
 		return 64 << 10

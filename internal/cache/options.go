@@ -102,8 +102,11 @@ func trim(o client.Object) {
 		trimOwn(o)
 		trimKind(o)
 	case *v1alpha1.RolloutGate, *v1alpha1.RolloutSchedule, *v1alpha1.ClusterRolloutSchedule,
-		*v1alpha1.ReleaseQuarantine, *v1alpha1.ClusterReleaseQuarantine:
+		*v1alpha1.ClusterRolloutGate, *v1alpha1.ReleaseQuarantine, *v1alpha1.ClusterReleaseQuarantine:
 		trimOwn(o)
+	case *v1alpha1.RolloutApproval:
+		trimNotes(o)
+		o.Annotations, o.Labels, o.OwnerReferences = nil, nil, nil
 	case *environmentsv1.Environment:
 		trimEnvironment(o)
 	case *metav1.PartialObjectMetadata: // a Namespace; only its labels are read

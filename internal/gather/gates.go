@@ -27,7 +27,7 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 		client.MatchingFields{gateRolloutIndex: s.Rollout.Name}, client.UnsafeDisableDeepCopy)
 	slices.SortFunc(gates.Items, func(a, b v1alpha1.RolloutGate) int { return strings.Compare(a.Name, b.Name) })
 	s.Gates.Gates = gates.Items
-	if err = errors.Join(err, g.gatherSchedules(ctx, s)); err != nil {
+	if err = errors.Join(err, g.gatherSchedules(ctx, s), g.gatherClusterGates(ctx, s)); err != nil {
 		s.Gates.Problem = &verdict.Problem{
 			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + Because(err),
 		}
@@ -149,7 +149,7 @@ func (g Gatherer) selecting(ctx context.Context, rollout *v1alpha1.Rollout, all 
 		if !schedule.GetDeletionTimestamp().IsZero() || !schedule.SelectsRollout(rollout) {
 			continue
 		}
-		inNamespace, err := g.selectsNamespace(ctx, schedule, rollout.Namespace)
+		inNamespace, err := g.selectsNamespace(ctx, schedule.Namespaces, rollout.Namespace)
 		if err != nil {
 			return nil, err
 		}
@@ -165,15 +165,15 @@ func (g Gatherer) selecting(ctx context.Context, rollout *v1alpha1.Rollout, all 
 	return selecting, nil
 }
 
-// selectsNamespace reports whether a schedule selects a namespace. It reads the namespace
-// only if that depends on its labels.
-func (g Gatherer) selectsNamespace(ctx context.Context, schedule Schedule, name string) (bool, error) {
-	if schedule.Namespaces == nil {
+// selectsNamespace reports whether a selector selects a namespace; nil selects all. It reads
+// the namespace only if that depends on its labels.
+func (g Gatherer) selectsNamespace(ctx context.Context, selector *metav1.LabelSelector, name string) (bool, error) {
+	if selector == nil {
 		return true, nil
 	}
 	labels, err := namespaceLabels(ctx, g.Client, name)
 	if err != nil {
 		return false, err
 	}
-	return schedule.SelectsNamespace(labels), nil
+	return selects(selector, labels), nil
 }

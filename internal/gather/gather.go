@@ -61,6 +61,9 @@ type Gatherer struct {
 	Quarantines bool
 	// QuarantinesEverywhere lets the ReleaseQuarantines of all namespaces count.
 	QuarantinesEverywhere bool
+	// Approvals reads RolloutApprovals and ClusterRolloutGates. Not every cluster serves them.
+	// Client needs their index, see [IndexApprovals].
+	Approvals bool
 	// InstanceLabels are the labels that decide which of several instances acts for an
 	// object. A HealthCheck that a Rollout owns has those of the Rollout.
 	InstanceLabels []string
@@ -131,6 +134,7 @@ func (g Gatherer) Gather(ctx context.Context, rollout *v1alpha1.Rollout, now tim
 	offer := g.gatherPolicy(ctx, &s)
 	s.failed(g.gatherTargets(ctx, &s))
 	s.failed(g.gatherGates(ctx, &s))
+	s.failed(g.gatherApprovals(ctx, &s))
 	s.failed(g.gatherUpstreams(ctx, &s))
 	s.Targets.All = s.Compared()
 	if g.Images != nil {

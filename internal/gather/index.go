@@ -16,7 +16,19 @@ import (
 // gateRolloutIndex finds gates by the name of their Rollout.
 const gateRolloutIndex = ".spec.rolloutRef.name"
 
-// Index adds the field indexes that a [Gatherer] needs, except the one of HelmReleases.
+// IndexApprovals adds the index of RolloutApprovals.
+func IndexApprovals(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &v1alpha1.RolloutApproval{}, approvalRolloutIndex, func(o client.Object) []string {
+		return []string{o.(*v1alpha1.RolloutApproval).Spec.RolloutRef.Name}
+	})
+	if err != nil {
+		return fmt.Errorf("index RolloutApprovals by Rollout: %w", err)
+	}
+	return nil
+}
+
+// Index adds the field indexes that a [Gatherer] needs, except those of HelmReleases and
+// RolloutApprovals.
 func Index(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := imagepolicy.Index(ctx, indexer); err != nil {
 		return err

@@ -24,6 +24,7 @@
 //	images.go         what registries say of images
 //	reports.go        what upstreams in other clusters say
 //	decide.go         the decision, and what is confirmed before it is taken
+//	approvals.go      the approvals of a release, listed before it is promoted
 //	authors.go        who wrote the texts next to a manual choice
 //	record.go         the only write of the status
 //	unwritable.go     a status that the API server does not store

@@ -63,6 +63,10 @@ func (r *Reconciler) confirmPromotion(ctx context.Context, s *gather.Snapshot, d
 			return d, nil
 		}
 	}
+	d, err := r.confirmApprovals(ctx, s, d)
+	if err != nil || !d.Action.Promotes() {
+		return d, err
+	}
 	return r.attribute(ctx, s, d)
 }
 

@@ -87,6 +87,7 @@ func (s *testEnv) restart() {
 	s.reconciler.late.artifacts.Store(s.artifacts)
 	s.reconciler.late.environments.Store(true)
 	s.reconciler.late.quarantines.Store(s.quarantines)
+	s.reconciler.late.approvals.Store(true)
 }
 
 // indexes returns the indexes of the caches.
@@ -98,6 +99,7 @@ func (s *testEnv) indexes() env.Indexes {
 	s.Expect(targets.IndexArtifacts(s.Ctx, found)).To(Succeed())
 	s.Expect(schedule.IndexGatesByOwner(s.Ctx, found)).To(Succeed())
 	s.Expect(gather.IndexEnvironments(s.Ctx, found)).To(Succeed())
+	s.Expect(gather.IndexApprovals(s.Ctx, found)).To(Succeed())
 	return found
 }
 

@@ -19,7 +19,7 @@ type lateWatches struct {
 	add   func(source.Source) error
 
 	// Each is true once its kind is watched.
-	helmReleases, gitRepositories, artifacts, environments, quarantines atomic.Bool
+	helmReleases, gitRepositories, artifacts, environments, quarantines, approvals atomic.Bool
 }
 
 // watch wakes the Rollouts that an object of the kind concerns.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rollout
+
+import (
+	"context"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// withoutRejections is a cache that has not seen any rejection yet.
+func withoutRejections(cached client.WithWatch) client.WithWatch {
+	return interceptor.NewClient(cached, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+			err := c.List(ctx, list, opts...)
+			if approvals, ok := list.(*v1alpha1.RolloutApprovalList); ok {
+				var kept []v1alpha1.RolloutApproval
+				for _, a := range approvals.Items {
+					if a.Spec.Decision != v1alpha1.DecisionReject {
+						kept = append(kept, a)
+					}
+				}
+				approvals.Items = kept
+			}
+			return err
+		},
+	})
+}
+
+func decisionsOf(s gather.Snapshot) map[string]v1alpha1.Decision {
+	all := map[string]v1alpha1.Decision{}
+	for _, a := range s.Approvals.Given {
+		all[a.Name] = a.Spec.Decision
+	}
+	return all
+}
+
+func TestApprovalsAreReadOnlyIfAGateAsks(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.Add(fixture.MakeApproval("bob", "shop", "1.1.0").Obj(), fixture.MakeApproval("bob", "other", "1.1.0").Obj(),
+		fixture.MakeGate("manual", "shop").Obj())
+	gathered := s.reconciler.gather(s.Ctx, s.rollout("shop"))
+	s.Expect(gathered.Approvals.Given).To(BeEmpty())
+
+	s.Change(fixture.MakeGate("manual", "shop").Obj(), func(o client.Object) {
+		o.(*v1alpha1.RolloutGate).Spec.Approvals = fixture.AskFor(1)
+	})
+	gathered = s.reconciler.gather(s.Ctx, s.rollout("shop"))
+	s.Expect(decisionsOf(gathered)).To(Equal(map[string]v1alpha1.Decision{"shop-bob": v1alpha1.DecisionApprove}))
+
+	s.reconciler.late.approvals.Store(false)
+	gathered = s.reconciler.gather(s.Ctx, s.rollout("shop"))
+	s.Expect(gathered.Approvals.Problem).To(HaveField("Reason", v1alpha1.ApprovalListFailedReason))
+}
+
+// The selection of the API server is tested too: 1.1.0 is not 1.2.0.
+func TestConfirmApprovalsSeesARejectionBeforeTheCache(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.reads = withoutRejections
+	s.restart()
+	s.Add(fixture.MakeGate("manual", "shop").Asking(fixture.AskFor(1)).Obj(),
+		fixture.MakeApproval("bob", "shop", "1.1.0").Obj(), fixture.MakeApproval("eve", "shop", "1.1.0").Reject().Obj(),
+		fixture.MakeApproval("eve", "shop", "1.2.0").Named("later").Reject().Obj())
+	gathered := s.reconciler.gather(s.Ctx, s.rollout("shop"))
+	s.Expect(decisionsOf(gathered)).To(Equal(map[string]v1alpha1.Decision{"shop-bob": v1alpha1.DecisionApprove}))
+
+	s.Expect(s.reconciler.gatherer().ConfirmApprovals(s.Ctx, &gathered, "1.1.0")).To(Succeed())
+	s.Expect(decisionsOf(gathered)).To(Equal(map[string]v1alpha1.Decision{
+		"shop-bob": v1alpha1.DecisionApprove, "shop-eve": v1alpha1.DecisionReject}))
+}
+
+func TestTooManyApprovalsOfOneVersionCountForNothing(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.Add(fixture.MakeGate("manual", "shop").Asking(fixture.AskFor(1)).Obj())
+	for i := range 257 {
+		s.Add(fixture.MakeApproval("bot", "shop", "1.1.0").Named("bot-" + string(rune('a'+i%26)) + string(rune('a'+i/26))).Obj())
+	}
+	gathered := s.reconciler.gather(s.Ctx, s.rollout("shop"))
+	s.Expect(gathered.Approvals.Given).To(BeEmpty())
+	s.Expect(gathered.Approvals.Problem).To(HaveField("Message",
+		"there are more than 256 RolloutApprovals of 1.1.0: delete those that are not needed"))
+}
+
+func TestClusterRolloutGateSelectsByNamespaceWhateverTheRolloutIsLabelled(t *testing.T) {
+	s := openAlone(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.LabelNamespace("tier", "prod")
+	gates := []client.Object{
+		fixture.MakeClusterGate("prod-" + s.Namespace).In(map[string]string{"tier": "prod"}).Obj(),
+		fixture.MakeClusterGate("dev-" + s.Namespace).In(map[string]string{"tier": "dev"}).Obj(),
+		fixture.MakeClusterGate("team-" + s.Namespace).In(map[string]string{"tier": "prod"}).Selecting(map[string]string{"team": "a"}).Obj(),
+	}
+	for _, gate := range gates {
+		s.Expect(s.Create(s.Ctx, gate)).To(Succeed())
+		t.Cleanup(func() { _ = s.Delete(context.WithoutCancel(s.Ctx), gate) })
+	}
+	selecting := func() (names []string) {
+		for _, gate := range s.reconciler.gather(s.Ctx, s.rollout("shop")).Gates.Cluster {
+			names = append(names, gate.Name)
+		}
+		return names
+	}
+	s.Relabel("shop", map[string]string{"team": "a"})
+	s.Expect(selecting()).To(Equal([]string{"prod-" + s.Namespace, "team-" + s.Namespace}))
+	s.Relabel("shop", nil)
+	s.Expect(selecting()).To(Equal([]string{"prod-" + s.Namespace}), "a tenant may change the labels of a Rollout, and not those of the namespace")
+}
