@@ -76,6 +76,7 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
 	docs/api/environments/v1alpha1/reference.md docs/cli/reference docs/cli/schemas \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml rbac-registry-credentials.yaml rbac-health-workloads.yaml \
+		approvals.yaml deploy-user.yaml sign.yaml \
 		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
 		servicemonitor.yaml prometheusrule.yaml dashboard.yaml kubestatemetrics.yaml) \
 	$(addprefix charts/kube-deployment-coordinator/templates/,rbac.yaml webhook-rbac.yaml uninstall.yaml) \

@@ -50,6 +50,8 @@ func TestInstallationKeepsTheNamesThatOthersRelyOn(t *testing.T) {
 		"CustomResourceDefinition/environments.environments.kuberik.com",
 		"CustomResourceDefinition/releasequarantines.kuberik.com",
 		"CustomResourceDefinition/clusterreleasequarantines.kuberik.com",
+		"CustomResourceDefinition/rolloutapprovals.kuberik.com",
+		"CustomResourceDefinition/clusterrolloutgates.kuberik.com",
 	))
 }
 
@@ -178,8 +180,8 @@ func TestPeopleGetTheRolesThatTheirOwnAggregate(t *testing.T) {
 		slices.Sort(names)
 	}
 	g.Expect(part).To(Equal(map[string][]string{
-		"view": {"clusterreleasequarantine-viewer-role", "clusterrolloutschedule-viewer-role", "environment-viewer-role",
-			"healthcheck-viewer-role", "releasequarantine-viewer-role", "rollout-viewer-role", "rolloutgate-viewer-role",
+		"view": {"clusterreleasequarantine-viewer-role", "clusterrolloutgate-viewer-role", "clusterrolloutschedule-viewer-role", "environment-viewer-role",
+			"healthcheck-viewer-role", "releasequarantine-viewer-role", "rollout-viewer-role", "rolloutapproval-viewer-role", "rolloutgate-viewer-role",
 			"rolloutschedule-viewer-role"},
 		"edit": {"environment-editor-role", "healthcheck-editor-role", "releasequarantine-editor-role", "rollout-editor-role",
 			"rolloutgate-editor-role", "rolloutschedule-editor-role"},
@@ -194,7 +196,10 @@ func TestNobodyGetsToFreezeTheClusterOrToSayWhatIsProvenUnasked(t *testing.T) {
 			if !strings.HasPrefix(label, "rbac.authorization.k8s.io/aggregate-to-") {
 				continue
 			}
-			for _, kind := range []string{"clusterrolloutschedules", "clusterreleasequarantines"} {
+			for _, verb := range allowedVerbs(role.Rules, "kuberik.com/rollouts") {
+				g.Expect(verb).NotTo(BeElementOf("approve", "override", "attribute"), role.Name)
+			}
+			for _, kind := range []string{"clusterrolloutgates", "clusterrolloutschedules", "clusterreleasequarantines", "rolloutapprovals"} {
 				g.Expect(allowedVerbs(role.Rules, "kuberik.com/"+kind)).To(Or(BeEmpty(), ConsistOf("get", "list", "watch")), role.Name+" "+kind)
 			}
 			for _, kind := range []string{"rollouts", "healthchecks", "rolloutschedules", "clusterrolloutschedules", "releasequarantines", "clusterreleasequarantines"} {

@@ -27,3 +27,20 @@ func Definitions() [][]byte {
 	}
 	return all
 }
+
+//go:embed components/approvals/approvals.yaml components/approvals/withdrawals.yaml components/deploy-user/deploy_user.yaml
+var policies embed.FS
+
+// Policies returns the manifests of the admission policies that vouch for the names of users,
+// which are in the program.
+func Policies() [][]byte {
+	var all [][]byte
+	for _, name := range []string{"approvals/approvals", "approvals/withdrawals", "deploy-user/deploy_user"} {
+		content, err := policies.ReadFile("components/" + name + ".yaml")
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, content)
+	}
+	return all
+}

@@ -53,7 +53,7 @@ func TestServiceAndNetworkPolicySelectThePodsAndTheirPorts(t *testing.T) {
 func TestFluxNeverPrunesTheCRDs(t *testing.T) {
 	g := NewWithT(t)
 	crds := ofKind(installed(t), "CustomResourceDefinition")
-	g.Expect(crds).To(HaveLen(8))
+	g.Expect(crds).To(HaveLen(10))
 	for _, crd := range crds {
 		g.Expect(crd.GetAnnotations()).To(HaveKeyWithValue("kustomize.toolkit.fluxcd.io/prune", "disabled"), crd.GetName())
 	}

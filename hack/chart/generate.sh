@@ -58,15 +58,32 @@ words rollout-controller
 
 # The ServiceAccount has a template of its own: it takes annotations.
 # The bindings that go furthest have values of their own.
-rbac=$("$kustomize" build "$here/rbac")
+# Who may change gates is a value too.
+gates='s/^    chart-gates: ""$/    {{- if .Values.rbac.aggregateGates }}/; s/^    chart-gates-end: ""$/    {{- end }}/'
+rbac=$("$kustomize" build "$here/rbac" | awk '
+	{ lines[++n] = $0 } /^  name: chart-fullname-(rolloutgate-editor|rollout-approver)-role$/ { gate[n] = 1 }
+	END {
+		for (i = 1; i <= n; i++) {
+			if (lines[i] ~ /aggregate-to-/ && gate[i + 1]) lines[i] = "    chart-gates: \"\"\n" lines[i] "\n    chart-gates-end: \"\""
+			print lines[i]
+		}
+	}')
 documents '!/\nkind: ServiceAccount\n/ && !/\n  name: chart-fullname-(registry-credentials|health-workloads)-rolebinding\n/' <<< "$rbac" |
-	template rbac .Values.rbac.create "$escape" "$labels" "$account" "$fullname" "$namespace"
+	template rbac .Values.rbac.create "$escape" "$gates" "$labels" "$account" "$fullname" "$namespace"
 binding() {
 	documents "/\n  name: chart-fullname-$1-rolebinding\n/" <<< "$rbac" |
 		template "rbac-$1" "and .Values.rbac.create .Values.rbac.$2" "$escape" "$labels" "$account" "$fullname" "$namespace"
 }
 binding registry-credentials registryCredentials
 binding health-workloads healthWorkloads
+
+# What vouches for names, under names of its own that the controller looks for.
+policies() {
+	"$kustomize" build "$here/$1" | template "$1" "$2" "$escape" "$labels"
+}
+policies approvals .Values.approvals.enabled
+policies deploy-user .Values.approvals.deployUser
+policies sign .Values.approvals.sign
 
 # What orders the inside of a release, each part for itself.
 coordination=.Values.deploymentCoordination

@@ -62,6 +62,9 @@ control-plane: controller-manager
 {{- if kindIs "bool" .Values.noOwnRegistryCredentials }}
 - --no-own-registry-credentials={{ .Values.noOwnRegistryCredentials }}
 {{- end }}
+{{- with .Values.approvals.identity }}
+- --approval-identity={{ . }}
+{{- end }}
 {{- with .Values.clusterName }}
 - {{ printf "--cluster-name=%s" . | quote }}
 {{- end }}
