@@ -22,7 +22,7 @@ const module = "github.com/fluxrollouts/rollout-controller/"
 var reading = []string{
 	"internal/admission", "internal/announce", "internal/background", "internal/cache", "internal/cli", "internal/controller",
 	"internal/fair", "internal/flux/imagepolicy", "internal/flux/notify", "internal/flux/targets", "internal/gather",
-	"internal/health/class", "internal/health/destination", "internal/health/pool", "internal/health/probe", "internal/live",
+	"internal/health/class", "internal/health/destination", "internal/health/pool", "internal/health/probe", "internal/identity", "internal/live",
 	"internal/metrics", "internal/registry", "internal/shard", "internal/uninstall", "internal/unreadable", "internal/write",
 }
 

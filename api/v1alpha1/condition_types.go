@@ -123,6 +123,9 @@ const (
 	// ApprovalListFailedReason: the decisions on a release could not be read, or there are
 	// too many.
 	ApprovalListFailedReason = "ApprovalListFailed"
+	// IdentityNotVerifiedReason: no approval counts, because the API server does not vouch for
+	// the names of people.
+	IdentityNotVerifiedReason = "IdentityNotVerified"
 	// ProgressingReason: the promotion is under way.
 	ProgressingReason = "Progressing"
 )

@@ -86,11 +86,14 @@ type options struct {
 	controllers     controllerList
 	leaseID         string
 	quarantineScope quarantine.Scope
-	onlyNamespace   string
-	serverPort      int
-	useEviction     bool
-	unpauseAndStop  bool
-	zap             zap.Options
+
+	approvalIdentity string
+
+	onlyNamespace  string
+	serverPort     int
+	useEviction    bool
+	unpauseAndStop bool
+	zap            zap.Options
 
 	log      logger.Options
 	election leaderelection.Options
@@ -115,6 +118,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	o.bindFlux(flags)
 	o.bindWorkloads(flags)
 	o.bindQuarantines(flags)
+	o.bindIdentity(flags)
 	o.reports.bind(flags)
 	o.probes.bind(flags)
 	o.zap.Development = true
@@ -149,7 +153,7 @@ func (o *options) complete(flags *flag.FlagSet) error {
 	o.webhooks = os.Getenv(enableWebhooks) != "false"
 	for _, step := range []func(*flag.FlagSet) error{
 		o.completeNamespace, o.completeServer, o.completeMetrics, o.completeSelection, o.completeControllers, o.completeReports, o.completeProbes,
-		o.completeQuarantines, o.completeTenancy,
+		o.completeQuarantines, o.completeIdentity, o.completeTenancy,
 	} {
 		if err := step(flags); err != nil {
 			return err

@@ -188,6 +188,9 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 	if err := w.watchApprovals(ctx, rollouts); err != nil {
 		return err
 	}
+	if err := w.watchIdentity(ctx, rollouts); err != nil {
+		return err
+	}
 	return w.watchLate(ctx, helmReleases, rollouts.WatchHelmReleases)
 }
 

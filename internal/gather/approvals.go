@@ -12,6 +12,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
@@ -43,6 +44,7 @@ func (g Gatherer) gatherApprovals(ctx context.Context, s *Snapshot) error {
 		s.Approvals.Problem = approvalsUnread("RolloutApprovals are not read: install the CRDs and the roles of this version, and start again")
 		return nil
 	}
+	s.Approvals.Identity = g.identity(ctx)
 	list := &v1alpha1.RolloutApprovalList{}
 	if err := g.Client.List(ctx, list, client.InNamespace(s.Rollout.Namespace),
 		client.MatchingFields{approvalRolloutIndex: s.Rollout.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -51,6 +53,16 @@ func (g Gatherer) gatherApprovals(ctx context.Context, s *Snapshot) error {
 	}
 	s.give(list.Items)
 	return nil
+}
+
+// identity fails closed.
+func (g Gatherer) identity(ctx context.Context) approvals.Identity {
+	if g.Identity == nil {
+		return approvals.Identity{Problem: &verdict.Problem{
+			Reason: v1alpha1.IdentityNotVerifiedReason, Message: "no approval counts: nobody has looked whether names can be trusted",
+		}}
+	}
+	return g.Identity(ctx)
 }
 
 // ConfirmApprovals replaces the decisions on a version with those that the API server has now:

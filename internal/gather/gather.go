@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
@@ -64,6 +65,8 @@ type Gatherer struct {
 	// Approvals reads RolloutApprovals and ClusterRolloutGates. Not every cluster serves them.
 	// Client needs their index, see [IndexApprovals].
 	Approvals bool
+	// Identity says whether the names in approvals can be trusted; without it, none can.
+	Identity func(context.Context) approvals.Identity
 	// InstanceLabels are the labels that decide which of several instances acts for an
 	// object. A HealthCheck that a Rollout owns has those of the Rollout.
 	InstanceLabels []string

@@ -24,6 +24,7 @@
 //	images.go         what registries say of images
 //	reports.go        what upstreams in other clusters say
 //	decide.go         the decision, and what is confirmed before it is taken
+//	identity.go       the watch of the policies that vouch for names
 //	approvals.go      the approvals of a release, listed before it is promoted
 //	authors.go        who wrote the texts next to a manual choice
 //	record.go         the only write of the status
@@ -60,6 +61,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/metrics"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/registry/fetch"
@@ -114,6 +116,8 @@ type Reconciler struct {
 	NoCrossNamespaceRefs bool
 	// QuarantinesEverywhere lets the ReleaseQuarantines of all namespaces count.
 	QuarantinesEverywhere bool
+	// Identity says whether the names in approvals can be trusted; without it, none can.
+	Identity func(context.Context) approvals.Identity
 	// QuarantinesReadOnly leaves failures unreported, because a right is missing.
 	QuarantinesReadOnly bool
 

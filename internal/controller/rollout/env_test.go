@@ -22,6 +22,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/controller/schedule"
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/identity"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/env"
@@ -81,6 +82,7 @@ func (s *testEnv) restart() {
 	}
 	s.reconciler = &Reconciler{
 		Client: cached, APIReader: s.WithWatch, Events: s.Events, Now: s.Clock.Now, Notifications: s.notifications, Instance: "test",
+		Identity: identity.Trusted,
 	}
 	s.reconciler.late.helmReleases.Store(true)
 	s.reconciler.late.gitRepositories.Store(true)

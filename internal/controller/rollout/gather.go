@@ -33,7 +33,7 @@ func (r *Reconciler) gatherer() gather.Gatherer {
 		NoCrossNamespaceRefs: r.NoCrossNamespaceRefs, HelmReleases: r.late.helmReleases.Load(), GitRepositories: r.late.gitRepositories.Load(), Environments: r.late.environments.Load(),
 		Artifacts: r.late.artifacts.Load(), Generators: &r.generators,
 		Quarantines: r.late.quarantines.Load(), QuarantinesEverywhere: r.QuarantinesEverywhere,
-		Approvals: r.late.approvals.Load(), InstanceLabels: r.Shard.Labels(),
+		Approvals: r.late.approvals.Load(), Identity: r.Identity, InstanceLabels: r.Shard.Labels(),
 		Images: images{r.Metadata}, Windows: &r.windows, Memory: known{r}, Started: r.started,
 	}
 }
