@@ -173,6 +173,12 @@ const (
 	InvalidScheduleReason = "InvalidSchedule"
 )
 
+// Reasons of a ClusterRolloutGate's Ready, in addition to InvalidSelector.
+const (
+	// RolloutsSelectedReason: the gate can be evaluated.
+	RolloutsSelectedReason = "RolloutsSelected"
+)
+
 // Reasons of a schedule's Ready, Reconciling and Stalled, in addition to ScheduleClosed
 // and InvalidSchedule.
 const (

@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/controller/clustergate"
 	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 )
@@ -16,6 +18,8 @@ import (
 const (
 	rolloutApprovals = "rolloutapprovals"
 	clusterGates     = "clusterrolloutgates"
+	// clusterGateCRD is the name of the CRD whose arrival begins everything about approvals.
+	clusterGateCRD = clusterGates + ".kuberik.com"
 )
 
 // approvalKinds are newer than Rollouts. An older installation may lack them, and then nothing
@@ -52,4 +56,10 @@ func (w wiring) watchApprovals(ctx context.Context, rollouts *rollout.Reconciler
 		return err
 	}
 	return rollouts.WatchApprovals()
+}
+
+// registerClusterGates adds the controller that shows the state of ClusterRolloutGates.
+func (w wiring) registerClusterGates() error {
+	gates := &clustergate.Reconciler{Client: w.GetClient(), Now: time.Now, Shard: w.shard, Durations: w.timed}
+	return gates.SetupWithManager(w, w.controller())
 }

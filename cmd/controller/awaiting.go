@@ -28,7 +28,7 @@ var settling = wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Steps: 
 
 // crds are the names of the CRDs that controllers wait for. The manager role may read only
 // these. The others wait for any CRD.
-var crds = map[string]string{environmentController: environmentCRD, quarantineController: quarantineCRD}
+var crds = map[string]string{environmentController: environmentCRD, quarantineController: quarantineCRD, clusterGateController: clusterGateCRD}
 
 // awaiting ends the process once everything that a controller waits for is served. The
 // process is then restarted with that controller.

@@ -18,6 +18,7 @@ const (
 	healthCheckController     = "healthcheck"
 	environmentController     = "environment"
 	quarantineController      = "quarantine"
+	clusterGateController     = "clusterrolloutgate"
 	coordinationController    = "deploymentcoordination"
 	statefulSetController     = "statefulsetrollout"
 )
@@ -28,7 +29,7 @@ const (
 // see a whole namespace.
 var (
 	releaseControllers = []string{rolloutController, scheduleController, clusterScheduleController, healthCheckController}
-	newerControllers   = []string{environmentController, quarantineController}
+	newerControllers   = []string{environmentController, quarantineController, clusterGateController}
 	coordinators       = []string{coordinationController, statefulSetController}
 )
 

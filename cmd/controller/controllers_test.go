@@ -26,7 +26,7 @@ func wanted(c choice) []string {
 }
 
 func TestControllersAreChosenByName(t *testing.T) {
-	const every = "rollout rolloutschedule clusterrolloutschedule healthcheck environment quarantine deploymentcoordination statefulsetrollout"
+	const every = "rollout rolloutschedule clusterrolloutschedule healthcheck environment quarantine clusterrolloutgate deploymentcoordination statefulsetrollout"
 	for name, tt := range map[string]struct {
 		args []string
 		want string
@@ -43,7 +43,7 @@ func TestControllersAreChosenByName(t *testing.T) {
 		"a shard coordinates nothing":        {[]string{"--watch-label-selector=a=b"}, strings.TrimSuffix(every, " deploymentcoordination statefulsetrollout")},
 		"a shard that is configured to does": {[]string{"--watch-label-selector=a=b", "--controllers=*,deploymentcoordination"}, strings.TrimSuffix(every, " statefulsetrollout") + "!"},
 		"all but quarantines":                {[]string{"--controllers=*,-quarantine"}, strings.ReplaceAll(every, "quarantine ", "")},
-		"one namespace":                      {[]string{"--watch-all-namespaces=false"}, strings.ReplaceAll(every, "clusterrolloutschedule ", "")},
+		"one namespace":                      {[]string{"--watch-all-namespaces=false"}, strings.NewReplacer("clusterrolloutschedule ", "", "clusterrolloutgate ", "").Replace(every)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, _, err := parse(t, "apps", tt.args...)
@@ -58,7 +58,7 @@ func TestControllersAreChosenByName(t *testing.T) {
 }
 
 func TestChoiceOfControllersThatCannotBeMeantIsRefused(t *testing.T) {
-	const known = "there are rollout, rolloutschedule, clusterrolloutschedule, healthcheck, environment, quarantine, deploymentcoordination, statefulsetrollout, and *"
+	const known = "there are rollout, rolloutschedule, clusterrolloutschedule, healthcheck, environment, quarantine, clusterrolloutgate, deploymentcoordination, statefulsetrollout, and *"
 	for name, tt := range map[string]struct {
 		args []string
 		says string

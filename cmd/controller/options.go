@@ -221,7 +221,7 @@ func (o *options) completeControllers(*flag.FlagSet) error {
 		return fmt.Errorf("--controllers: %s needs --watch-all-namespaces", clusterScheduleController)
 	}
 	if !o.allNamespaces {
-		o.chosen.leave(clusterScheduleController)
+		o.chosen.leave(clusterScheduleController, clusterGateController)
 	}
 	if o.selector != nil {
 		o.chosen.leave(coordinators...)

@@ -49,6 +49,7 @@ const (
 // installs describes how to install the roles and the CRD of a controller that not every
 // installation has.
 var installs = map[string]string{
+	clusterGateController:  "install the CRDs and the roles of this version",
 	quarantineController:   "install the CRDs and the roles of this version",
 	environmentController:  "install the CRDs and the roles of this version",
 	coordinationController: "install the component deployment-coordination, or the chart with deploymentCoordination.enabled",
@@ -77,6 +78,8 @@ func kindsOf(controller string) []kind {
 		return append(release, environmentKind)
 	case quarantineController:
 		return append(release, quarantineKinds...)
+	case clusterGateController:
+		return append(release, approvalKinds...)
 	case coordinationController:
 		return of("v1", coordinationv1.GroupVersion.Group, installs[coordinationController], coordinationv1.DeploymentCoordinationKind)
 	case statefulSetController:
@@ -95,6 +98,8 @@ func rightsOf(controller string) []right {
 	case quarantineController:
 		return append(rightsOn(quarantineGroup, quarantines, "list", "watch", "patch/status", "delete"),
 			rightsOn(quarantineGroup, clusterQuarantines, "list", "watch", "patch/status")...)
+	case clusterGateController:
+		return rightsOn(v1alpha1.GroupVersion.Group, clusterGates, "list", "watch", "patch/status")
 	case coordinationController:
 		return append(rightsOn(coordinationv1.GroupVersion.Group, "deploymentcoordinations", "list", "watch", "patch/status"),
 			rightsOn("apps", "deployments", "patch")...)

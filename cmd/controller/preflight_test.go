@@ -46,6 +46,7 @@ var (
 	ordering = []string{"v1 apps.containerinfra.nl DeploymentCoordination"}
 	chains   = []string{"v1alpha1 environments.kuberik.com Environment"}
 	recalls  = []string{"v1alpha1 kuberik.com ReleaseQuarantine ClusterReleaseQuarantine"}
+	gates    = []string{"v1alpha1 kuberik.com RolloutApproval ClusterRolloutGate"}
 	anything = []string{""}
 )
 
@@ -75,7 +76,7 @@ func TestControllersStartThatCan(t *testing.T) {
 		},
 		"with an older Flux": {served: serving(kuberik, flux, older), want: releases},
 		"with everything": {
-			served: serving(kuberik, flux, images, ordering, chains, recalls), may: anything,
+			served: serving(kuberik, flux, images, ordering, chains, recalls, gates), may: anything,
 			want: slices.Sorted(slices.Values(controllers())),
 		},
 		"with a coordinator's kind, but not its rights": {
@@ -117,6 +118,16 @@ func TestControllersStartThatCan(t *testing.T) {
 		"with both, and with nobody to report failures": {
 			served: serving(kuberik, flux, ordering, recalls), may: []string{"deploy", "quarantines"}, want: []string{"deploymentcoordination"},
 			waits: []string{"rollout", "rolloutschedule", "clusterrolloutschedule", "healthcheck", "quarantine"},
+		},
+		"before the CRDs of approvals are installed": {
+			served: serving(kuberik, flux, images), may: []string{"clusterrolloutgates"}, want: releases, waits: []string{"clusterrolloutgate"},
+		},
+		"with those of approvals": {
+			served: serving(kuberik, flux, images, gates), may: []string{"clusterrolloutgates"}, want: append([]string{"clusterrolloutgate"}, releases...),
+		},
+		"with those of approvals, in one namespace": {
+			args: []string{"--watch-all-namespaces=false"}, served: serving(kuberik, flux, images, gates), may: []string{"clusterrolloutgates"},
+			want: releases[1:],
 		},
 		"quarantines by name, without their kinds": {
 			args: []string{"--controllers=*,quarantine"}, served: serving(kuberik, flux, images), may: anything,

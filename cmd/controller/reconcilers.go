@@ -128,6 +128,11 @@ func (w wiring) registerNewer(ctx context.Context) error {
 			return fmt.Errorf("set up the quarantine controller: %w", err)
 		}
 	}
+	if w.starts[clusterGateController] {
+		if err := w.registerClusterGates(); err != nil {
+			return fmt.Errorf("set up the controller of ClusterRolloutGates: %w", err)
+		}
+	}
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // +kubebuilder:rbac:groups=helm.toolkit.fluxcd.io,resources=helmreleases,verbs=get;list;watch;patch
-// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;gitrepositories.source.toolkit.fluxcd.io;externalartifacts.source.toolkit.fluxcd.io;artifactgenerators.source.extensions.fluxcd.io;environments.environments.kuberik.com;releasequarantines.kuberik.com,verbs=list;watch
+// +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=helmreleases.helm.toolkit.fluxcd.io;gitrepositories.source.toolkit.fluxcd.io;externalartifacts.source.toolkit.fluxcd.io;artifactgenerators.source.extensions.fluxcd.io;environments.environments.kuberik.com;releasequarantines.kuberik.com;clusterrolloutgates.kuberik.com,verbs=list;watch
 
 // WatchHelmReleases makes the reconciler watch HelmReleases too. The API server must
 // serve them. It may be called once, after SetupWithManager, also while the manager runs.
