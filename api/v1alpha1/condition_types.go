@@ -34,6 +34,9 @@ const (
 	// is False while spec.rollback is set and a failed promotion is not answered by one, at
 	// least not yet. It is absent otherwise.
 	RolledBackCondition = "RolledBack"
+	// RunsUnapprovedCondition is True if content runs that nobody has approved, although
+	// gates ask for it.
+	RunsUnapprovedCondition = "RunsUnapproved"
 )
 
 // Reasons of RolledBack. ScheduleClosed, Pinned and Forced are reasons of it, too.
@@ -120,12 +123,6 @@ const (
 	HealthCheckListFailedReason = "HealthCheckListFailed"
 	// GateListFailedReason: gates or schedules could not be read.
 	GateListFailedReason = "GateListFailed"
-	// ApprovalListFailedReason: the decisions on a release could not be read, or there are
-	// too many.
-	ApprovalListFailedReason = "ApprovalListFailed"
-	// IdentityNotVerifiedReason: no approval counts, because the API server does not vouch for
-	// the names of people.
-	IdentityNotVerifiedReason = "IdentityNotVerified"
 	// ProgressingReason: the promotion is under way.
 	ProgressingReason = "Progressing"
 )
@@ -315,8 +312,29 @@ const (
 	QuarantineListFailedReason = "QuarantineListFailed"
 )
 
+// Reasons of GatesPassing, and of candidates, where gates ask for approvals.
+const (
+	// ApprovalRequiredReason: people are missing who approve the release.
+	ApprovalRequiredReason = "ApprovalRequired"
+	// ApprovalRejectedReason: somebody rejects the release whose approval would count.
+	ApprovalRejectedReason = "ApprovalRejected"
+	// IdentityNotVerifiedReason: nobody vouches for the names in approvals.
+	IdentityNotVerifiedReason = "IdentityNotVerified"
+	// ApprovalListFailedReason: the decisions on a release could not be read, or there are
+	// too many.
+	ApprovalListFailedReason = "ApprovalListFailed"
+)
+
+// RunsUnapprovedReason is the reason of RunsUnapproved: other content runs under the tag than
+// was approved.
+const RunsUnapprovedReason = "RunsUnapproved"
+
 // Reasons of events that are not reasons of a condition.
 const (
+	// ApprovedReason: a release was promoted that people have approved.
+	ApprovedReason = "Approved"
+	// OverriddenReason: a release was promoted although approvals were missing.
+	OverriddenReason = "Overridden"
 	// BakeTimeDeployingReason: a release was promoted, and its bake has not started yet.
 	BakeTimeDeployingReason = "BakeTimeDeploying"
 	// BakeTimeStartedReason: the release is applied and healthy, and the bake time runs.

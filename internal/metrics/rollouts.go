@@ -13,6 +13,7 @@
 //	promotions.go    promotions, deployments, bakes and recoveries, counted as they end
 //	rollbacks.go     what became of automatic rollbacks
 //	waits.go         what candidates wait for, and how long they waited
+//	approvals.go     promotions past approvals, and whether approvals count
 //	gauges.go        how many Rollouts and targets are in which state
 //	quarantines.go   how many quarantines are in which phase
 //	durations.go     Flux's duration of reconciliations
@@ -46,6 +47,9 @@ type Pass struct {
 	// Proven is since when the environments before this one had proven the release that the
 	// pass promotes; zero if they had not.
 	Proven time.Time
+	// Verified says whether the API server vouches for the names in approvals; nil if no gate
+	// asks for any.
+	Verified *bool
 }
 
 // Rollouts counts what the Rollouts of this process do. It is a [prometheus.Collector].
@@ -62,6 +66,7 @@ type Rollouts struct {
 	rollbacks  rollbacks
 	waits      waits
 	gauges     gauges
+	approvals  approvals
 }
 
 // known is the last observation of one Rollout.
@@ -71,6 +76,8 @@ type known struct {
 	back    rollback
 	wait    wait
 	summary summary
+
+	verified *bool // as in the last pass
 }
 
 // NewRollouts returns the metrics of Rollouts, with the given clock.
@@ -82,6 +89,7 @@ func NewRollouts(now func() time.Time) *Rollouts {
 		rollbacks:  newRollbacks(),
 		waits:      newWaits(),
 		gauges:     newGauges(),
+		approvals:  newApprovals(),
 	}
 }
 
@@ -102,11 +110,12 @@ func (m *Rollouts) Observe(pass Pass) {
 	m.waits.judge(&k.wait, pass.Decision, now)
 	if pass.Stored != nil {
 		m.promotions.begun(pass.Decision)
+		m.approvals.recorded(pass)
 		m.follow(k, &pass.Stored.Status, now)
 		m.waits.promoted(&k.wait, pass.Decision, now)
 		m.waits.followed(pass.Proven, now)
 	}
-	k.summary = summarise(pass.Status)
+	k.summary, k.verified = summarise(pass.Status), pass.Verified
 }
 
 // follow counts what the status shows since the last call.
@@ -135,6 +144,7 @@ func (m *Rollouts) Describe(descriptions chan<- *prometheus.Desc) {
 	m.rollbacks.Describe(descriptions)
 	m.waits.Describe(descriptions)
 	m.gauges.Describe(descriptions)
+	m.approvals.Describe(descriptions)
 }
 
 // Collect implements [prometheus.Collector].
@@ -145,6 +155,7 @@ func (m *Rollouts) Collect(metrics chan<- prometheus.Metric) {
 	m.rollbacks.Collect(metrics)
 	m.waits.collect(metrics, m.known, m.now())
 	m.gauges.collect(metrics, m.known)
+	m.approvals.collect(metrics, m.known)
 }
 
 // seconds returns the bounds of a histogram's buckets in seconds.

@@ -5,7 +5,9 @@ package rollout
 import (
 	"context"
 	"testing"
+	"time"
 
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -110,4 +112,49 @@ func TestClusterRolloutGateSelectsByNamespaceWhateverTheRolloutIsLabelled(t *tes
 	s.Expect(selecting()).To(Equal([]string{"prod-" + s.Namespace, "team-" + s.Namespace}))
 	s.Relabel("shop", nil)
 	s.Expect(selecting()).To(Equal([]string{"prod-" + s.Namespace}), "a tenant may change the labels of a Rollout, and not those of the namespace")
+}
+
+// The test's clock is moved to the time of the API server, which stamps the decisions.
+func TestApprovalsThatEndedLongAgoAreDeletedAfterAPromotion(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.reconciler.ApprovalRetention = 24 * time.Hour
+	s.Add(fixture.MakeGate("manual", "shop").Asking(fixture.AskFor(1)).Obj(),
+		fixture.MakeApproval("bob", "shop", "1.1.0").Obj(), fixture.MakeApproval("mal", "shop", "1.0.5").Reject().Obj(),
+		fixture.MakeApproval("eve", "shop", "1.0.5").Override(time.Minute, "payments down").Obj(),
+		fixture.MakeApproval("eve", "cart", "1.0.5").Override(time.Minute, "payments down").Obj())
+	s.Pass(time.Since(s.Clock.Now()) + 25*time.Hour)
+	s.rest("shop")
+	s.Expect(s.writesTo("RolloutApproval")).To(BeEmpty(), "without a promotion, nothing is deleted")
+
+	s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+		setLatest(o, "1.1.0")
+		o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = fixture.DigestOf("1.1.0")
+	})
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].Tag).To(Equal("1.1.0"))
+	s.Expect(s.writesTo("RolloutApproval")).To(Equal([]string{"delete RolloutApproval shop-eve"}))
+}
+
+func TestTransitionsNameWhoLetAPromotionGo(t *testing.T) {
+	by := []v1alpha1.RecordedApproval{{Username: "bob", Reason: "CHG-1"}, {Username: "eve", Role: "security"}}
+	for outcome, want := range map[v1alpha1.ApprovalOutcome][]string{
+		v1alpha1.OutcomeApproved: {"Normal info Approved by bob, eve at cluster/prod: 1.1.0 was approved by bob (CHG-1), eve as security"},
+		v1alpha1.OutcomeOverridden: {"Warning error Overridden by bob, eve at cluster/prod: " +
+			"1.1.0 is promoted without the approvals that are missing, by bob (CHG-1), eve as security"},
+		v1alpha1.OutcomeNotNeeded: nil, v1alpha1.OutcomeMissing: nil, "": nil,
+	} {
+		t.Run(string(outcome), func(t *testing.T) {
+			g := NewWithT(t)
+			rollout := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.1.0")).Obj()
+			if outcome != "" {
+				rollout.Status.History[0].Approval = &v1alpha1.ApprovalRecord{Outcome: outcome, Gates: []string{"cluster/prod"}, By: by}
+			}
+			var got []string
+			for _, e := range approvedBy(rollout) {
+				got = append(got, e.eventType+" "+e.severity+" "+e.reason+" by "+e.metadata[metaActor]+" at "+e.metadata[metaGate]+": "+e.message)
+			}
+			g.Expect(got).To(Equal(want))
+		})
+	}
 }

@@ -118,6 +118,8 @@ type Reconciler struct {
 	QuarantinesEverywhere bool
 	// Identity says whether the names in approvals can be trusted; without it, none can.
 	Identity func(context.Context) approvals.Identity
+	// ApprovalRetention is how long approvals are kept after their end; zero means 90 days.
+	ApprovalRetention time.Duration
 	// QuarantinesReadOnly leaves failures unreported, because a right is missing.
 	QuarantinesReadOnly bool
 
@@ -236,6 +238,9 @@ func (r *Reconciler) follow(ctx context.Context, recorded *v1alpha1.Rollout, s g
 	err = errors.Join(err, r.mirrorHolds(ctx, recorded, s, d))
 	err = errors.Join(unconsumed, err, r.reportRejections(ctx, recorded, s, d, err))
 	r.reportFailures(ctx, recorded, s.Input)
+	if confirmed && d.Action.Promotes() {
+		r.expendApprovals(ctx, recorded, s)
+	}
 	return more && err == nil, err // after an error the next pass waits
 }
 

@@ -124,7 +124,7 @@ func outcomes(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decisio
 	current := rollout.Current()
 	switch d.Action {
 	case promotion.Promote, promotion.Supersede, promotion.Adopt:
-		return append(cancelled(rollout, in, d), promotedBy(rollout, in, d))
+		return append(append(cancelled(rollout, in, d), approvedBy(rollout)...), promotedBy(rollout, in, d))
 	case promotion.StartBake, promotion.FinishBake, promotion.Retry:
 		return []transition{ofEntry(rollout, d.Reason, current.Version.Tag+": "+d.Message)}
 	case promotion.FailBake:
@@ -201,6 +201,7 @@ var alarms = map[string]metav1.ConditionStatus{
 	v1alpha1.TargetsAppliedCondition:    metav1.ConditionFalse,
 	v1alpha1.StalledCondition:           metav1.ConditionTrue,
 	v1alpha1.RolledBackCondition:        metav1.ConditionFalse,
+	v1alpha1.RunsUnapprovedCondition:    metav1.ConditionTrue,
 
 	environmentsv1.UpstreamWithdrewCondition: metav1.ConditionTrue,
 }
@@ -268,6 +269,9 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 		t.about(rollout.Status.ReleaseCandidates)
 		if t.metadata[metaTo] != "" {
 			t.metadata[metaGate] = truncate.List(promotion.Blocking(in, c.Reason, *t.release))
+			if c.Reason == v1alpha1.ApprovalRequiredReason {
+				t.metadata[metaCommand] = approveCommand(rollout, t.metadata[metaTo])
+			}
 		}
 	case v1alpha1.DeploymentBlockedCondition:
 		t.about(rollout.Status.ReleaseCandidates)
@@ -323,6 +327,8 @@ var errorReasons = map[string]bool{
 	v1alpha1.RollbackOverdueReason:      true,
 	v1alpha1.BakeOverdueReason:          true,
 	v1alpha1.RollbackNotPossibleReason:  true,
+	v1alpha1.OverriddenReason:           true,
+	v1alpha1.RunsUnapprovedReason:       true,
 	v1alpha1.QuarantinedReason:          true, // only of Stalled: a version that a user chose is not promoted
 
 	environmentsv1.UpstreamWithdrewReason: true, // what runs here was found to be bad elsewhere

@@ -40,6 +40,7 @@ const (
 	metaDeployment = metaPrefix + "deployment"
 	metaCause      = metaPrefix + "cause"
 	metaQuarantine = metaPrefix + "quarantine"
+	metaCommand    = metaPrefix + "command" // what the user who is asked types
 )
 
 // Limits for text from users in events. Each target of a Rollout gets an event for each
