@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package approvals
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+)
+
+// Case is a promotion that gates ask about.
+type Case struct {
+	// Now is the time of the decision.
+	Now time.Time
+	// Rollout is the object as it was read, including its history.
+	Rollout *v1alpha1.Rollout
+	// Release is what is promoted.
+	Release v1alpha1.VersionInfo
+	// Manual is true if a user pins or forces it.
+	Manual bool
+	// Requested is true if a user asked for this release: by a pin, a force, a promotion or a
+	// bypass of gates.
+	Requested bool
+	// Requester is the user who asked for it; empty if the API server does not vouch for the
+	// name.
+	Requester string
+}
+
+// counting returns the decisions on the release that no gate has to leave out. A decision on
+// other content is among them, because gates say so.
+func (a Approvals) counting(c Case) []v1alpha1.RolloutApproval {
+	var counting []v1alpha1.RolloutApproval
+	for _, given := range a.Given {
+		if given.Spec.Version == c.Release.Tag && a.Identity.vouchesFor(&given) && isOf(&given, c.Rollout) && !isUsed(&given, c.Rollout.Status.History) {
+			counting = append(counting, given)
+		}
+	}
+	slices.SortFunc(counting, newestFirst)
+	return counting
+}
+
+// vouchesFor reports whether the name in a decision was checked when it was made.
+func (i Identity) vouchesFor(given *v1alpha1.RolloutApproval) bool {
+	return i.Since.IsZero() || given.CreationTimestamp.After(i.Since)
+}
+
+// isOf reports whether a decision is about this Rollout, and not about an earlier one by the
+// same name.
+func isOf(given *v1alpha1.RolloutApproval, rollout *v1alpha1.Rollout) bool {
+	uid := given.Spec.RolloutRef.UID
+	return (uid == "" || uid == rollout.UID) && !given.CreationTimestamp.Before(&rollout.CreationTimestamp)
+}
+
+// isUsed reports whether a decision has let a promotion go. One that is not younger than the
+// newest promotion of its version counts as used too: a version that has failed needs new
+// approvals, even if another client has removed from the history who gave the old ones.
+func isUsed(given *v1alpha1.RolloutApproval, history []v1alpha1.DeploymentHistoryEntry) bool {
+	if given.Spec.Decision == v1alpha1.DecisionReject {
+		return false
+	}
+	for i := range history {
+		entry := &history[i]
+		if uses(entry, given.UID) || entry.Version.Tag == given.Spec.Version && !given.CreationTimestamp.After(entry.Timestamp.Time) {
+			return true
+		}
+	}
+	return false
+}
+
+// newestFirst orders decisions. Of two in the same second, a rejection is the newer one.
+func newestFirst(a, b v1alpha1.RolloutApproval) int {
+	if order := b.CreationTimestamp.Compare(a.CreationTimestamp.Time); order != 0 {
+		return order
+	}
+	if rejects := a.Spec.Decision == v1alpha1.DecisionReject; rejects != (b.Spec.Decision == v1alpha1.DecisionReject) {
+		if rejects {
+			return -1
+		}
+		return 1
+	}
+	return strings.Compare(a.Name, b.Name)
+}
+
+// serviceAccounts is how the names of ServiceAccounts begin. RBAC calls them so.
+const serviceAccounts = "system:serviceaccount:"
+
+// accepts reports whether a gate lets a user decide at all. A ServiceAccount must be listed:
+// one that applies what anybody commits would approve all of it.
+func (g Gate) accepts(username string) bool {
+	account, ok := strings.CutPrefix(username, serviceAccounts)
+	return !ok || slices.Contains(g.Asks.ServiceAccounts, strings.Replace(account, ":", "/", 1))
+}
