@@ -23,6 +23,8 @@ import (
 type rule struct {
 	require check
 	unless  lift
+	// past reports whether a person has overridden the check for a release; nil if nobody can.
+	past func(v1alpha1.VersionInfo) bool
 }
 
 // lift is a set of circumstances that let a release go past a check.
@@ -49,6 +51,8 @@ func promotionChecks(in Input) []rule {
 	rollout, schedules, upstreams := in.Rollout, in.Gates.Schedules, in.upstreams()
 	everyCheckMeasurable, notRecalled := in.Health.Measurable(&rollout.Spec), in.holding().Recalled
 	provenUpstream, promotedByAPerson := upstreams.Proven, upstreams.PromotedByAPerson
+	people := in.approving()
+	pastGates, pastSchedules := people.lifts(v1alpha1.OverrideGates), people.lifts(v1alpha1.OverrideSchedules)
 	return []rule{
 		{require: forAll(historyUpToDate(rollout, in.Targets)), unless: chosen},
 		{require: leftToTheController(rollout, in.Policy), unless: chosen | first},
@@ -66,10 +70,11 @@ func promotionChecks(in Input) []rule {
 		{require: forAll(withinRollbackLimit(rollout)), unless: chosen | first | unblocked},
 		{require: forAll(everyCheckMeasurable), unless: chosen | first},
 		{require: forAll(nothingUnhealthy(rollout, in.Health)), unless: chosen | first | unblocked},
-		{require: forAll(everyGatePasses(in.Gates)), unless: chosen | first | bypassed},
-		{require: everyGateAllows(in.Gates.Gates), unless: chosen | first | bypassed},
-		{require: forAll(everyScheduleValid(schedules)), unless: chosen | first | bypassed},
-		{require: forAll(everyScheduleOpen(schedules)), unless: chosen | first | bypassed},
+		{require: forAll(everyGatePasses(in.Gates)), unless: chosen | first | bypassed, past: pastGates},
+		{require: everyGateAllows(in.Gates.Gates), unless: chosen | first | bypassed, past: pastGates},
+		{require: forAll(everyScheduleValid(schedules)), unless: chosen | first | bypassed, past: pastSchedules},
+		{require: forAll(everyScheduleOpen(schedules)), unless: chosen | first | bypassed, past: pastSchedules},
+		{require: everyApprovalGiven(people)},
 		{require: forAll(intervalOver(in.Now, rollout)), unless: chosen | first},
 		{require: promotedByAPerson, unless: chosen | promoted},
 	}
@@ -81,7 +86,7 @@ func holdsPast(rules []rule, rollout *v1alpha1.Rollout, release v1alpha1.Version
 	circumstances |= requested(rollout, release.Tag)
 	var holds []verdict.Hold
 	for _, rule := range rules {
-		if rule.unless&circumstances != 0 {
+		if rule.unless&circumstances != 0 || rule.past != nil && rule.past(release) {
 			continue
 		}
 		if hold := rule.require(release); hold != nil {

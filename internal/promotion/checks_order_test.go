@@ -40,6 +40,7 @@ func TestChecksAreAllInOrder(t *testing.T) {
 		{"everyGateAllows", []string{v1alpha1.NoAllowedVersionsReason}},
 		{"everyScheduleValid", []string{v1alpha1.InvalidScheduleReason}},
 		{"everyScheduleOpen", []string{v1alpha1.ScheduleClosedReason}},
+		{"everyApprovalGiven", []string{v1alpha1.ApprovalRequiredReason, v1alpha1.ApprovalRejectedReason, v1alpha1.IdentityNotVerifiedReason, v1alpha1.ApprovalListFailedReason}},
 		{"intervalOver", []string{v1alpha1.ReleaseIntervalReason}},
 		{"promotedByAPerson", []string{environmentsv1.AwaitingPromotionReason}},
 	}

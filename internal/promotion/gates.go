@@ -28,6 +28,11 @@ func everyGatePasses(gates Gates) *verdict.Hold {
 			closed = append(closed, "RolloutGate "+gate.Name)
 		}
 	}
+	for i := range gates.Cluster {
+		if gate := &gates.Cluster[i]; !gate.IsPassing() {
+			closed = append(closed, clusterGate+gate.Name)
+		}
+	}
 	if len(closed) == 0 {
 		return nil
 	}
@@ -107,6 +112,11 @@ func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 			all = append(all, gate.Name)
 		}
 	}
+	for i := range in.Gates.Cluster {
+		if reason == v1alpha1.SomeGatesBlockingReason && !in.Gates.Cluster[i].IsPassing() {
+			all = append(all, shownGate(clusterGate+in.Gates.Cluster[i].Name))
+		}
+	}
 	for _, window := range in.Gates.Schedules {
 		if window.holds(reason) {
 			all = append(all, window.Schedule)
@@ -176,10 +186,18 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 		offered = append(offered, candidates[i].Release)
 	}
 	wanted, bypassed := releases.TagsOf(offered), Bypassed(in.Rollout, candidates)
+	people := in.approving()
 	for _, gate := range in.Gates.shown() {
 		judged := summary(&gate, wanted)
 		judged.BypassGates = bypassed != ""
-		all = append(all, judged)
+		all = append(all, people.shown(judged, "RolloutGate "+gate.Name, offered))
+	}
+	for i := range in.Gates.Cluster {
+		gate := &v1alpha1.RolloutGate{Spec: v1alpha1.RolloutGateSpec{Passing: in.Gates.Cluster[i].Spec.Passing}}
+		gate.Name = shownGate(clusterGate + in.Gates.Cluster[i].Name)
+		judged := summary(gate, wanted)
+		judged.BypassGates = bypassed != ""
+		all = append(all, people.shown(judged, clusterGate+in.Gates.Cluster[i].Name, offered))
 	}
 	if free := Mirrored(candidates); free != nil {
 		gate := &v1alpha1.RolloutGate{Spec: v1alpha1.RolloutGateSpec{AllowedVersions: &free}}

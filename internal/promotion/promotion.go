@@ -48,6 +48,7 @@
 //
 //	checks.go         the table of what holds it
 //	gates.go          holds by RolloutGates and schedules
+//	approved.go       holds by gates that ask for approvals
 //	elsewhere.go      holds by quarantines, and by the environments before this one
 //	rollback_limit.go when it waits for a user instead of the next failure
 //	standing.go       what can be said of any tag, candidate or not
@@ -97,7 +98,7 @@ func Decide(in Input) Decision {
 	d.Releases = Releases{Ledger: kept.Ledger, Full: kept.Full, Candidates: k.candidates, MetadataResolved: resolved}
 	k.ledger = kept.Ledger
 	d.Requests = answers(in, d.Outcome, k)
-	d.RecheckAt = recheckAt(in.Now, in.Targets, d.Candidates, until, c.at, lateAt, backAt, resolvedAt)
+	d.RecheckAt = recheckAt(in.Now, in.Targets, d.Candidates, until, c.at, lateAt, backAt, resolvedAt, in.approving().changes(d.Candidates))
 	return d
 }
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package promotion_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
+)
+
+// approvals sets what people have said of the releases.
+func (s *situation) approvals(all ...*fixture.ApprovalBuilder) *situation {
+	for _, given := range all {
+		s.input.Approvals.Given = append(s.input.Approvals.Given, *given.Obj())
+	}
+	return s
+}
+
+// clusterGates sets gates of the cluster that select the Rollout.
+func (s *situation) clusterGates(all ...*fixture.ClusterGateBuilder) *situation {
+	for _, gate := range all {
+		s.input.Gates.Cluster = append(s.input.Gates.Cluster, *gate.Obj())
+	}
+	return s
+}
+
+// decision is a decision on 1.1.0 with digestB, made some time ago.
+func decision(user string, ago time.Duration) *fixture.ApprovalBuilder {
+	return fixture.MakeApproval(user, "shop", "1.1.0").Digest(digestB).At(noon.Add(-ago))
+}
+
+// askingTwo is an upgrade from 1.0.0 to 1.1.0 that a gate asks two people about.
+func askingTwo(change ...func(*fixture.RolloutBuilder)) *situation {
+	r := rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Succeeded())
+	for _, change := range change {
+		change(r)
+	}
+	return given(r).gates(gate("qa").Asking(fixture.AskFor(2)))
+}
+
+func annotated(key, value string) func(*fixture.RolloutBuilder) {
+	return func(r *fixture.RolloutBuilder) { r.Annotate(key, value) }
+}
+
+func TestReleaseWaitsUntilItIsApproved(t *testing.T) {
+	const none, half = "RolloutGate qa: 0 of 2 approvals", "RolloutGate qa: 1 of 2 approvals (bob)"
+	wanted := func(r *fixture.RolloutBuilder) { r.Pin("1.1.0") }
+	both := []*fixture.ApprovalBuilder{decision("bob", time.Minute), decision("carol", time.Minute)}
+	for name, test := range map[string]struct {
+		given *situation
+		want  string // what holds it; empty if it goes
+	}{
+		"nobody has approved it":             {askingTwo(), none},
+		"one has":                            {askingTwo().approvals(decision("bob", time.Minute)), half},
+		"both have":                          {askingTwo().approvals(both...), ""},
+		"a bypass lifts no approval":         {askingTwo(annotated(v1alpha1.BypassGatesAnnotation, "1.1.0")), "RolloutGate qa: 0 of 3 approvals"},
+		"nor does unblock-failed":            {askingTwo(annotated(v1alpha1.UnblockFailedAnnotation, "true")), none},
+		"nor a force":                        {askingTwo(annotated(v1alpha1.ForceDeployAnnotation, "1.1.0")), "RolloutGate qa: 0 of 3 approvals"},
+		"nor a pin":                          {askingTwo(wanted), "RolloutGate qa: 0 of 3 approvals"},
+		"a pin whose author is not known":    {askingTwo(wanted).approvals(both...), "RolloutGate qa: 2 of 3 approvals (bob, carol)"},
+		"a gate of the cluster asks as well": {askingTwo().clusterGates(fixture.MakeClusterGate("prod").Asking(fixture.AskFor(3))).approvals(both...), "ClusterRolloutGate prod: 2 of 3 approvals (bob, carol)"},
+		"an override":                        {askingTwo().approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down")), ""},
+		"an override lifts no schedule": {
+			askingTwo().schedules(closedUntil(one, "nights")).approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down")), "RolloutSchedule nights is closed for now",
+		},
+		"but one that it names": {
+			askingTwo().schedules(closedUntil(one, "nights")).approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down", v1alpha1.OverrideSchedules)), "",
+		},
+		"nor a closed gate": {
+			askingTwo().clusterGates(fixture.MakeClusterGate("freeze").Closed()).approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down", v1alpha1.OverrideSchedules)),
+			"not passing: ClusterRolloutGate freeze",
+		},
+		"but a gate that it names": {
+			askingTwo().clusterGates(fixture.MakeClusterGate("freeze").Closed()).approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down", v1alpha1.OverrideGates)), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			var holds []string
+			for _, hold := range d.Candidates[0].Holds {
+				if hold.Reason != v1alpha1.PinnedReason && hold.Reason != v1alpha1.ForcedReason {
+					holds = append(holds, hold.Message)
+				}
+			}
+			diff(t, test.want == "", d.Action == promotion.Promote)
+			if test.want != "" {
+				diff(t, test.want, strings.Join(holds, " | "))
+			}
+		})
+	}
+}
+
+func TestEveryPromotionIsApprovedByItself(t *testing.T) {
+	used := decision("bob", 30*time.Minute)
+	for name, test := range map[string]struct {
+		given *situation
+		want  string // the tag that is promoted
+	}{
+		"the first release needs approvals": {
+			given(rollout().Releases(version("1.1.0", digestB))).gates(gate("qa").Asking(fixture.AskFor(1))), "",
+		},
+		"an approved one goes below one that is not": {
+			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB), version("1.2.0", digestC)).History(ran("1.0.0", digestA).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)), "1.1.0",
+		},
+		"but not with the strategy Next, if another one is the next": {
+			given(rollout().Strategy(v1alpha1.ReleaseNext).Releases(version("1.0.0", digestA), version("1.0.1", digestC), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)), "",
+		},
+		"to go back to what succeeded here is free": {
+			given(rollout().Pin("1.0.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.1.0", digestB).Failed(), ran("1.0.0", digestA).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))), "1.0.0",
+		},
+		"to go back to what failed here is not": {
+			given(rollout().Pin("1.0.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.1.0", digestB).Failed(), ran("1.0.0", digestA).Failed())).
+				gates(gate("qa").Asking(fixture.AskFor(1))), "",
+		},
+		"a release that failed needs others": {
+			given(rollout().Pin("1.1.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Succeeded(), ran("1.1.0", digestB).Failed())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(used.At(eleven), decision("carol", 2*time.Hour)), "",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := promotion.Decide(test.given.in())
+			got := ""
+			if d.Action.Promotes() {
+				got = d.Release.Tag
+			}
+			diff(t, test.want, got)
+		})
+	}
+}
+
+func TestHistorySaysWhoApproved(t *testing.T) {
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+	}{
+		"no gate asks": {given(upgrade()), "none"},
+		"approved":     {askingTwo().approvals(decision("bob", time.Minute).As("qa").Because("CHG-1"), decision("carol", time.Minute)), "Approved by bob carol for qa"},
+		"overridden":   {askingTwo().approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down")), "Overridden by oncall for qa"},
+		"a way back":   {given(rollout().Pin("1.0.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.1.0", digestB).Failed(), ran("1.0.0", digestA).Succeeded())).gates(gate("qa").Asking(fixture.AskFor(1))), "NotNeeded by  for "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.in()
+			history, err := promotion.Record(in, promotion.Decide(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, record := "none", history[0].Approval
+			if record != nil {
+				var people []string
+				for _, by := range record.By {
+					people = append(people, by.Username)
+				}
+				got = string(record.Outcome) + " by " + strings.Join(people, " ") + " for " + strings.Join(record.Gates, " ")
+			}
+			diff(t, test.want, got)
+		})
+	}
+}
+
+func TestExpiryIsLookedAtWhileSomethingElseHolds(t *testing.T) {
+	s := askingTwo().schedules(closedUntil(never, "nights")).approvals(decision("bob", 167*time.Hour), decision("carol", time.Minute))
+	diff(t, noon.Add(time.Hour), promotion.Decide(s.in()).RecheckAt)
+}
+
+// ran is an entry of content.
+func ran(tag, digest string) *fixture.EntryBuilder { return entry(tag).Version(version(tag, digest)) }
