@@ -47,6 +47,8 @@ type Kind struct {
 var All = []Kind{
 	{GroupVersionKind: ours("Rollout"), Object: &v1alpha1.Rollout{}, List: &v1alpha1.RolloutList{}, Decides: true, Once: true},
 	{GroupVersionKind: ours("RolloutGate"), Object: &v1alpha1.RolloutGate{}, List: &v1alpha1.RolloutGateList{}, Decides: true, OnlyHolds: true, Once: true},
+	{GroupVersionKind: ours("ClusterRolloutGate"), Object: &v1alpha1.ClusterRolloutGate{}, List: &v1alpha1.ClusterRolloutGateList{}, Global: true, Optional: true, Decides: true, OnlyHolds: true, Once: true},
+	{GroupVersionKind: ours("RolloutApproval"), Object: &v1alpha1.RolloutApproval{}, List: &v1alpha1.RolloutApprovalList{}, Optional: true},
 	{GroupVersionKind: ours("RolloutSchedule"), Object: &v1alpha1.RolloutSchedule{}, List: &v1alpha1.RolloutScheduleList{}, Decides: true, OnlyHolds: true, Once: true},
 	{GroupVersionKind: ours("ClusterRolloutSchedule"), Object: &v1alpha1.ClusterRolloutSchedule{}, List: &v1alpha1.ClusterRolloutScheduleList{}, Global: true, Decides: true, OnlyHolds: true, Once: true},
 	{GroupVersionKind: ours("ReleaseQuarantine"), Object: &v1alpha1.ReleaseQuarantine{}, List: &v1alpha1.ReleaseQuarantineList{}, Optional: true, Decides: true, OnlyHolds: true, Once: true},

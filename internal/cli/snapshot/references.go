@@ -112,10 +112,25 @@ func (r references) needsNamespace() bool {
 			return o.Spec.NamespaceSelector != nil
 		case *v1alpha1.ClusterReleaseQuarantine:
 			return o.Spec.NamespaceSelector != nil
+		case *v1alpha1.ClusterRolloutGate:
+			return o.Spec.NamespaceSelector != nil
 		case *imagev1.ImagePolicy:
 			return imagepolicy.RepositoryOf(o).Namespace != r.namespace
 		case *environmentsv1.Environment:
 			return o.Namespace == r.namespace && len(upstreamNamespaces(o)) > 0
+		}
+		return false
+	})
+}
+
+// asksForApprovals reports whether a gate asks for approvals. Only then they are read.
+func (r references) asksForApprovals() bool {
+	return slices.ContainsFunc(r.objects, func(o client.Object) bool {
+		switch o := o.(type) {
+		case *v1alpha1.RolloutGate:
+			return o.Spec.Approvals != nil
+		case *v1alpha1.ClusterRolloutGate:
+			return o.Spec.Approvals != nil
 		}
 		return false
 	})

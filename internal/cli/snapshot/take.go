@@ -38,7 +38,7 @@ type Options struct {
 // refer to. What is laid over the snapshot later, see [Snapshot.With], may refer to more:
 // those objects are given here too, and are not part of the result.
 //
-// For one Rollout whose objects are in its namespace, that is thirteen requests.
+// For one Rollout whose objects are in its namespace, that is fourteen requests.
 // Environments of other namespaces are read one namespace after another, as upstreams name
 // them.
 //
@@ -52,7 +52,7 @@ func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.S
 		}
 	}
 	if namespace == "" {
-		t.listAll(ctx, nil, &v1alpha1.HealthCheckList{}, &imagev1.ImageRepositoryList{}, namespaces())
+		t.listAll(ctx, nil, &v1alpha1.RolloutApprovalList{}, &v1alpha1.HealthCheckList{}, &imagev1.ImageRepositoryList{}, namespaces())
 	}
 	t.wait()
 	objects := append(t.snapshot.all(), laid...)
@@ -198,6 +198,9 @@ func (t *taker) follow(ctx context.Context, r references) {
 	}
 	if r.takeArtifacts() {
 		t.listAll(ctx, client.InNamespace(r.namespace), &generatorv1.ArtifactGeneratorList{}, &sourcev1.ExternalArtifactList{})
+	}
+	if r.asksForApprovals() {
+		t.listAll(ctx, client.InNamespace(r.namespace), &v1alpha1.RolloutApprovalList{})
 	}
 	switch near, far := r.checks(); {
 	case far:

@@ -179,7 +179,7 @@ func own(t *testing.T, more ...client.Object) *cluster {
 
 // always is what is requested whatever the objects refer to.
 var always = []string{
-	"list ClusterReleaseQuarantineList", "list ClusterRolloutScheduleList", "list EnvironmentList", "list HelmReleaseList",
+	"list ClusterReleaseQuarantineList", "list ClusterRolloutGateList", "list ClusterRolloutScheduleList", "list EnvironmentList", "list HelmReleaseList",
 	"list ImagePolicyList", "list KustomizationList", "list OCIRepositoryList", "list ReleaseQuarantineList", "list RolloutGateList",
 	"list RolloutList", "list RolloutScheduleList",
 }
@@ -191,7 +191,7 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 		laid   []client.Object
 		want   []string
 	}{
-		"a Rollout with all in its namespace: thirteen requests": {
+		"a Rollout with all in its namespace: fourteen requests": {
 			server: own(t), want: []string{"get ImageRepository", "list HealthCheckList"},
 		},
 		"a Rollout without HealthChecks": {
