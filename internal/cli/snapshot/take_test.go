@@ -204,6 +204,18 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 			server: own(t, fixture.MakeSchedule("freeze").Cluster(selects)),
 			want:   []string{"get ImageRepository", "get Namespace", "list HealthCheckList"},
 		},
+		"a gate that asks for approvals": {
+			server: own(t, &v1alpha1.RolloutGate{
+				ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "four-eyes"}, Spec: v1alpha1.RolloutGateSpec{Approvals: &v1alpha1.Approvals{}},
+			}),
+			want: []string{"get ImageRepository", "list HealthCheckList", "list RolloutApprovalList"},
+		},
+		"a gate of the cluster that asks in some namespaces": {
+			server: own(t, &v1alpha1.ClusterRolloutGate{
+				ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: v1alpha1.ClusterRolloutGateSpec{NamespaceSelector: selects, Approvals: &v1alpha1.Approvals{}},
+			}),
+			want: []string{"get ImageRepository", "get Namespace", "list HealthCheckList", "list RolloutApprovalList"},
+		},
 		"a recall in some namespaces": {
 			server: own(t, recallIn(selects)), want: []string{"get ImageRepository", "get Namespace", "list HealthCheckList"},
 		},
