@@ -71,7 +71,7 @@ func (p *Program) Take(ctx context.Context, c Cluster, namespace string, laid ..
 
 // index adds the indexes that gather needs.
 func index(ctx context.Context, facts *snapshot.Snapshot) error {
-	return errors.Join(gather.Index(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts),
+	return errors.Join(gather.Index(ctx, facts), gather.IndexApprovals(ctx, facts), gather.IndexEnvironments(ctx, facts), targets.IndexHelmReleases(ctx, facts),
 		targets.IndexGitRepositories(ctx, facts), targets.IndexArtifacts(ctx, facts))
 }
 

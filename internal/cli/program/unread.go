@@ -67,8 +67,11 @@ func (w witness) List(ctx context.Context, list client.ObjectList, options ...cl
 // note notes the kind of an object, or of the items of a list.
 func (w witness) note(object any) kinds.Kind {
 	kind, known := kinds.OfObject(object)
-	if !known { // only the metadata of namespaces is read
+	if !known { // only the metadata of namespaces is read, and no policy lets a release go
 		kind, _ = kinds.Named("namespace")
+		if isPolicy(object) {
+			kind.Kind, kind.OnlyHolds = "ValidatingAdmissionPolicy", true
+		}
 	}
 	w.unread[kinds.Plural(kind.Kind)] = kind.OnlyHolds
 	return kind

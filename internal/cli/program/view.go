@@ -86,6 +86,7 @@ func (p *Program) ViewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 		Environments: facts.Serves(&environmentsv1.Environment{}),
 		Artifacts:    facts.Serves(&generatorv1.ArtifactGenerator{}) && facts.Serves(&sourcev1.ExternalArtifact{}),
 		Quarantines:  ServesQuarantines(facts), QuarantinesEverywhere: p.quarantineScope == quarantine.ScopeCluster,
+		Approvals: ServesApprovals(facts), Identity: p.identity(from, rollout),
 		UnreadSchedules: facts.Refused(&v1alpha1.RolloutSchedule{}, &v1alpha1.ClusterRolloutSchedule{}),
 	}
 	v := View{Snapshot: g.Gather(ctx, rollout, now), Facts: facts, Unread: from.unread}
@@ -120,6 +121,11 @@ func (v View) Windows(now time.Time) []promotion.Window {
 // controller obeys neither if it does not.
 func ServesQuarantines(facts *snapshot.Snapshot) bool {
 	return facts.Serves(&v1alpha1.ReleaseQuarantine{}) && facts.Serves(&v1alpha1.ClusterReleaseQuarantine{})
+}
+
+// ServesApprovals reports whether the API server serves approvals and the gates of the cluster.
+func ServesApprovals(facts *snapshot.Snapshot) bool {
+	return facts.Serves(&v1alpha1.RolloutApproval{}) && facts.Serves(&v1alpha1.ClusterRolloutGate{})
 }
 
 // QuarantinesIn returns the ReleaseQuarantines of a namespace, with their status as it

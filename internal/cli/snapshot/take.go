@@ -12,6 +12,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/kinds"
+	"github.com/fluxrollouts/rollout-controller/internal/identity"
 )
 
 // pageSize is how many objects are requested at a time.
@@ -58,6 +60,9 @@ func (o Options) Take(ctx context.Context, from client.Reader, scheme *runtime.S
 	objects := append(t.snapshot.all(), laid...)
 	if (references{objects: objects}).gitRepositories() {
 		t.listAll(ctx, client.InNamespace(namespace), &sourcev1.GitRepositoryList{})
+	}
+	if (references{objects: objects}).asksForApprovals() {
+		t.getPolicies(ctx)
 	}
 	if namespace != "" {
 		t.follow(ctx, references{namespace: namespace, objects: objects})
@@ -130,6 +135,15 @@ func (t *taker) get(ctx context.Context, object client.Object) {
 			t.failed(t.snapshot.add([]client.Object{object}))
 		}
 	})
+}
+
+// getPolicies reads the policies that vouch for the names in approvals, and their bindings.
+func (t *taker) getPolicies(ctx context.Context) {
+	for _, name := range identity.Names {
+		of := metav1.ObjectMeta{Name: name}
+		t.get(ctx, &admissionv1.ValidatingAdmissionPolicy{ObjectMeta: of})
+		t.get(ctx, &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: of})
+	}
 }
 
 func (t *taker) pages(ctx context.Context, where client.ListOption, list client.ObjectList) ([]client.Object, error) {

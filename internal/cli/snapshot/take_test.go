@@ -19,6 +19,7 @@ import (
 	sourcev1 "github.com/fluxcd/source-controller/api/v1"
 	generatorv1 "github.com/fluxcd/source-watcher/api/v2/v1beta1"
 	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -40,7 +41,8 @@ func clusterScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	s := scheme(t)
 	for _, add := range []func(*runtime.Scheme) error{
-		v1alpha1.AddToScheme, environmentsv1.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme, generatorv1.AddToScheme, helmv2.AddToScheme,
+		admissionv1.AddToScheme, v1alpha1.AddToScheme, environmentsv1.AddToScheme, imagev1.AddToScheme, kustomizev1.AddToScheme, sourcev1.AddToScheme,
+		generatorv1.AddToScheme, helmv2.AddToScheme,
 	} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
@@ -186,6 +188,7 @@ var always = []string{
 
 func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 	selects := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}
+	policies := slices.Repeat([]string{"get ValidatingAdmissionPolicy", "get ValidatingAdmissionPolicyBinding"}, 3)
 	for name, tt := range map[string]struct {
 		server *cluster
 		laid   []client.Object
@@ -208,13 +211,13 @@ func TestTakeRequestsOnlyWhatObjectsReferTo(t *testing.T) {
 			server: own(t, &v1alpha1.RolloutGate{
 				ObjectMeta: metav1.ObjectMeta{Namespace: fixture.Namespace, Name: "four-eyes"}, Spec: v1alpha1.RolloutGateSpec{Approvals: &v1alpha1.Approvals{}},
 			}),
-			want: []string{"get ImageRepository", "list HealthCheckList", "list RolloutApprovalList"},
+			want: append(slices.Clone(policies), "get ImageRepository", "list HealthCheckList", "list RolloutApprovalList"),
 		},
 		"a gate of the cluster that asks in some namespaces": {
 			server: own(t, &v1alpha1.ClusterRolloutGate{
 				ObjectMeta: metav1.ObjectMeta{Name: "prod"}, Spec: v1alpha1.ClusterRolloutGateSpec{NamespaceSelector: selects, Approvals: &v1alpha1.Approvals{}},
 			}),
-			want: []string{"get ImageRepository", "get Namespace", "list HealthCheckList", "list RolloutApprovalList"},
+			want: append(slices.Clone(policies), "get ImageRepository", "get Namespace", "list HealthCheckList", "list RolloutApprovalList"),
 		},
 		"a recall in some namespaces": {
 			server: own(t, recallIn(selects)), want: []string{"get ImageRepository", "get Namespace", "list HealthCheckList"},

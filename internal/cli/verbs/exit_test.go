@@ -74,6 +74,7 @@ func TestExitCodesDependOnTheAnswerAlone(t *testing.T) {
 var endings = map[string]map[string]int{
 	"adopt":           {"nobody": program.Failed, "shop": program.No},
 	"approve":         {"nobody --gate qa --version 1.5.0": program.Failed, "shop --gate legal --version 1.5.0": program.Failed, "shop --gate qa --version 1.5.0": program.Failed, "shop --gate qa --version 1.5.0 -y": 0},
+	"approvals":       {"nobody": program.Failed, "": 0},
 	"bug-report":      {"nobody": program.Failed},
 	"completion":      {"bash": 0, "tcsh": program.Failed},
 	"create gate":     {"": program.Failed},
@@ -93,11 +94,13 @@ var endings = map[string]map[string]int{
 	"lift":            {"nobody": program.Failed},
 	"lint":            {"": program.Failed},
 	"options":         {"": 0},
+	"override":        {"nobody -m because-of-this": program.Failed, "shop -m short": program.Failed, "shop -m because-of-this": program.No},
 	"pin":             {"nobody 1.3.1": program.Failed, "shop 1.3.1": program.Failed, "shop 1.3.1 -y": 0},
 	"pipeline":        {"nobody": program.Failed, "": 0},
 	"promote":         {"nobody": program.Failed, "shop": program.No, "shop --version 1.0.0": program.No, "shop --past-gates": program.Failed, "shop --past-gates -y": 0},
 	"quarantine":      {"nobody -m why": program.Failed, "shop -m why -y": 0},
 	"reconcile":       {"nobody": program.Failed, "web": program.No},
+	"reject":          {"nobody": program.Failed, "shop": program.No},
 	"resume":          {"nobody": program.Failed, "web": 0, "shop": 0},
 	"retry":           {"nobody": program.Failed, "shop": program.No},
 	"rollback":        {"nobody -m why": program.Failed, "shop": program.Failed, "shop -m why --to #7": program.No, "shop -m why -y": 0},
@@ -112,7 +115,7 @@ var endings = map[string]map[string]int{
 	"version":         {"--client": 0},
 	"wait":            {"shop --for=ready": program.Failed, "shop 1.5.0 --for=idle": program.Failed, "shop 1.5.0 --timeout 1d1": program.Failed},
 	"watch":           {"nobody": program.Failed},
-	"withdraw":        {"nobody bypass": program.Failed, "shop everything": program.Failed, "shop bypass": 0},
+	"withdraw":        {"nobody bypass": program.Failed, "shop everything": program.Failed, "shop bypass": 0, "shop approval": 0},
 }
 
 func TestExitCodesOfEachVerb(t *testing.T) {

@@ -53,11 +53,11 @@ otherwise; 4 time ran out; 130 interrupted.`,
 		verbs []*cobra.Command
 	}{ // the most used first
 		{look, []*cobra.Command{
-			inspect.NewGet(p), inspect.NewExplain(p), inspect.NewStatus(p), inspect.NewHistory(p), inspect.NewWait(p), inspect.NewEvents(p), inspect.NewTrace(p),
+			inspect.NewGet(p), inspect.NewExplain(p), inspect.NewStatus(p), inspect.NewHistory(p), inspect.NewApprovals(p), inspect.NewWait(p), inspect.NewEvents(p), inspect.NewTrace(p),
 			inspect.NewPipeline(p), inspect.NewUI(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p),
 		}},
 		{change, []*cobra.Command{
-			create.NewCreate(p), act.NewPromote(p), act.NewRollback(p), act.NewApprove(p), act.NewPin(p), act.NewUnpin(p), act.NewRetry(p), act.NewUnblock(p), act.NewWithdraw(p),
+			create.NewCreate(p), act.NewPromote(p), act.NewRollback(p), act.NewApprove(p), act.NewReject(p), act.NewOverride(p), act.NewPin(p), act.NewUnpin(p), act.NewRetry(p), act.NewUnblock(p), act.NewWithdraw(p),
 			act.NewSuspend(p), act.NewResume(p), act.NewFreeze(p), act.NewUnfreeze(p), act.NewQuarantine(p), act.NewLift(p), act.NewReconcile(p), act.NewAdopt(p), keys.NewKeys(p),
 		}},
 		{about, []*cobra.Command{bugreport.NewBugReport(p), check.NewVersion(p), newOptions(), newCompletion(p)}},

@@ -102,6 +102,10 @@ func scripted(ts *testscript.TestScript, patch string, out, err io.Writer) *prog
 		if err := fake.withoutKinds(ts.Getenv("UNSERVED"), ts.Getenv("FORBIDDEN")); err != nil {
 			return program.Cluster{}, err
 		}
+		if err := fake.withoutPolicies(ts.Getenv("POLICIES")); err != nil {
+			return program.Cluster{}, err
+		}
+		fake.denied = strings.Split(ts.Getenv("DENIED"), ",")
 		fake.before, fake.anonymous = changesMeanwhile(ts, fake), ts.Getenv("ANONYMOUS") != ""
 		return c, nil
 	}

@@ -26,21 +26,27 @@ type approving struct {
 // NewApprove returns the verb approve.
 func NewApprove(p *program.Program) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "approve NAME [VERSION]", Short: "Make a gate pass for one version",
-		Long: `Make a gate pass for one version and for nothing else: the next release waits again.
-It changes only the RolloutGate, and needs no right to change the Rollout.
+		Use: "approve NAME [VERSION]", Short: "Approve a release, or make a gate pass for one version",
+		Long: `Approve a release where gates ask for approvals. It creates a RolloutApproval of its content
+in each role that is asked for and that you have, under the name by which the API server
+knows you. It needs the right "approve", or "approve:ROLE", on the Rollout.
+
+Where no gate asks for approvals, or with --gate, make a gate pass for one version and for
+nothing else: the next release waits again. It changes only the RolloutGate, and needs no
+right to change the Rollout. Your name and your message are in an annotation of the gate.
 
 Without a version it is the newest candidate, and without --gate the only gate that does
-not let it pass. Your name and your message are in an annotation of the gate.`,
-		Example: fmt.Sprintf(`  %[1]s approve shop
+not let it pass.`,
+		Example: fmt.Sprintf(`  # As one of the people that a gate asks
+  %[1]s approve shop --version 1.4.0 -m CHG-1
+  # Another gate
   %[1]s approve shop 1.5.0 --gate qa -m "tested by hand"`, p.Called),
 	}
 	a := &approving{changing: newChanging(p, cmd)}
-	cmd.Flags().Lookup("message").Usage = "why, for an annotation of the gate"
-	program.TakesVersion(cmd, &a.tag, "the version that may pass; if it is not given, the newest candidate")
+	cmd.Flags().Lookup("message").Usage = "why, for those who ask later"
+	a.approves(cmd)
 	cmd.Flags().StringVar(&a.gate, "gate", "", "the RolloutGate; needed if more than one does not let the version pass")
-	cmd.Flags().BoolVar(&a.revoke, "revoke", false, "take an approval back")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args[0], a.request) }
+	cmd.Flags().BoolVar(&a.revoke, "revoke", false, "with a gate that allows versions by their names: allow it no more")
 	return cmd
 }
 

@@ -5,6 +5,7 @@
 package act
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,8 +153,8 @@ func (c *changing) begin() error {
 type prediction struct {
 	// from is the object as it was read, and to as it will be. Without from, it is created.
 	from, to client.Object
-	// ends are removed, instead of a change of one object.
-	ends []client.Object
+	// others are created after it, and ends are removed, instead of a change of one object.
+	others, ends []client.Object
 	// effect is in words, without times, and more are the effects on other objects.
 	effect string
 	more   []string
@@ -170,7 +171,7 @@ func (p *prediction) changed() []client.Object {
 	if p.ends != nil {
 		return p.ends
 	}
-	return []client.Object{p.to}
+	return append([]client.Object{p.to}, p.others...)
 }
 
 // predict decides as after the request.
@@ -388,12 +389,15 @@ func (c *changing) send(ctx context.Context, open program.Cluster, p *prediction
 	return c.print(changed)
 }
 
-// sendNew creates an object.
+// sendNew creates an object, and those that belong to it.
 func (c *changing) sendNew(ctx context.Context, open program.Cluster, p *prediction) error {
-	if err := c.create(ctx, open, p.to.DeepCopyObject().(client.Object)); err != nil {
-		return err
+	for _, object := range append([]client.Object{p.to}, p.others...) {
+		made := object.DeepCopyObject().(client.Object)
+		if err := c.create(ctx, open, made); err != nil {
+			return err
+		}
+		c.Out.Sentence(show.Well, "%s %s: created%s", program.KindOf(made), cmp.Or(made.GetName(), made.GetGenerateName()+"..."), c.dryRunNote())
 	}
-	c.Out.Sentence(show.Well, "%s %s: created%s", program.KindOf(p.to), p.to.GetName(), c.dryRunNote())
 	return nil
 }
 

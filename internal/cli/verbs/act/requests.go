@@ -48,7 +48,7 @@ func NewUnblock(p *program.Program) *cobra.Command {
 func withdrawn(v program.View, name string) (request.Request, error) {
 	r, known := request.Withdraw(name)
 	if !known {
-		return r, fmt.Errorf("%q cannot be withdrawn; choose bypass, force, promote or unblock", name)
+		return r, fmt.Errorf("%q cannot be withdrawn; choose approval, bypass, force, promote or unblock", name)
 	}
 	changed := v.Rollout.DeepCopy()
 	if r.ChangeRollout(changed); equality.Semantic.DeepEqual(v.Rollout, changed) {
@@ -111,10 +111,13 @@ func NewResume(p *program.Program) *cobra.Command {
 
 // NewWithdraw returns the verb withdraw, an old word for --withdraw.
 func NewWithdraw(p *program.Program) *cobra.Command {
-	cmd := &cobra.Command{Use: "withdraw NAME bypass|force|promote|unblock", Short: "Take back a request that has had no effect so far", Hidden: true}
+	cmd := &cobra.Command{Use: "withdraw NAME approval|bypass|force|promote|unblock", Short: "Take back a request that has had no effect so far", Hidden: true}
 	c := newUnsigned(p, cmd)
-	cmd.Args = program.OneName(1, "the name of a Rollout and one of bypass, force, promote, unblock")
+	cmd.Args = program.OneName(1, "the name of a Rollout and one of approval, bypass, force, promote, unblock")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if args[1] == "approval" {
+			return (&deciding{changing: c, withdraw: true}).run(cmd.Context(), args[0])
+		}
 		return c.run(cmd.Context(), args[0], func(v program.View) (request.Request, error) { return withdrawn(v, args[1]) })
 	}
 	return cmd

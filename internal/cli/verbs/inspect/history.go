@@ -139,6 +139,7 @@ func entry(p *program.Program, entry *v1alpha1.DeploymentHistoryEntry) {
 		{"Bake began", moment(p, entry.BakeStartTime)}, {"Not healthy since", moment(p, entry.UnprovenSince)}, {"Stood still for", stoodStill(entry)},
 		{"Bake ended", moment(p, entry.BakeEndTime)}, {"Retried", moment(p, entry.LastRetryTimestamp)},
 	}
+	rows = append(rows, approvedBy(p, entry)...)
 	for _, check := range entry.FailedHealthChecks {
 		rows = append(rows, []string{"Failed check", fmt.Sprintf("%s/%s: %s", check.Namespace, check.Name, program.OrDash(check.Message))})
 	}
