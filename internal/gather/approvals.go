@@ -44,7 +44,7 @@ func (g Gatherer) gatherApprovals(ctx context.Context, s *Snapshot) error {
 		s.Approvals.Problem = approvalsUnread("RolloutApprovals are not read: install the CRDs and the roles of this version, and start again")
 		return nil
 	}
-	s.Approvals.Identity = g.identity(ctx)
+	s.Approvals.Identity = g.WhoIs(ctx)
 	list := &v1alpha1.RolloutApprovalList{}
 	if err := g.Client.List(ctx, list, client.InNamespace(s.Rollout.Namespace),
 		client.MatchingFields{approvalRolloutIndex: s.Rollout.Name}, client.UnsafeDisableDeepCopy); err != nil {
@@ -55,8 +55,8 @@ func (g Gatherer) gatherApprovals(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// identity fails closed.
-func (g Gatherer) identity(ctx context.Context) approvals.Identity {
+// WhoIs says whether the names of people can be trusted. It fails closed.
+func (g Gatherer) WhoIs(ctx context.Context) approvals.Identity {
 	if g.Identity == nil {
 		return approvals.Identity{Problem: &verdict.Problem{
 			Reason: v1alpha1.IdentityNotVerifiedReason, Message: "no approval counts: nobody has looked whether names can be trusted",

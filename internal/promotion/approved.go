@@ -54,6 +54,7 @@ func (a approving) answer(release v1alpha1.VersionInfo) approvals.Answer {
 	}
 	c := approvals.Case{Now: a.now, Rollout: a.rollout, Release: release, Manual: a.isChosen(release)}
 	c.Requested = c.Manual || a.rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag || a.rollout.Annotations[v1alpha1.PromoteAnnotation] == release.Tag
+	c.Requester = a.given.Requesters[release.Tag]
 	if c.Manual && a.isProven(release) {
 		return approvals.Answer{}
 	}

@@ -28,6 +28,12 @@ func (s *situation) clusterGates(all ...*fixture.ClusterGateBuilder) *situation 
 	return s
 }
 
+// askedBy sets who has asked for 1.1.0, as the API server knows them.
+func (s *situation) askedBy(user string) *situation {
+	s.input.Approvals.Requesters = map[string]string{"1.1.0": user}
+	return s
+}
+
 // decision is a decision on 1.1.0 with digestB, made some time ago.
 func decision(user string, ago time.Duration) *fixture.ApprovalBuilder {
 	return fixture.MakeApproval(user, "shop", "1.1.0").Digest(digestB).At(noon.Add(-ago))
@@ -54,14 +60,22 @@ func TestReleaseWaitsUntilItIsApproved(t *testing.T) {
 		given *situation
 		want  string // what holds it; empty if it goes
 	}{
-		"nobody has approved it":             {askingTwo(), none},
-		"one has":                            {askingTwo().approvals(decision("bob", time.Minute)), half},
-		"both have":                          {askingTwo().approvals(both...), ""},
-		"a bypass lifts no approval":         {askingTwo(annotated(v1alpha1.BypassGatesAnnotation, "1.1.0")), "RolloutGate qa: 0 of 3 approvals"},
-		"nor does unblock-failed":            {askingTwo(annotated(v1alpha1.UnblockFailedAnnotation, "true")), none},
-		"nor a force":                        {askingTwo(annotated(v1alpha1.ForceDeployAnnotation, "1.1.0")), "RolloutGate qa: 0 of 3 approvals"},
-		"nor a pin":                          {askingTwo(wanted), "RolloutGate qa: 0 of 3 approvals"},
-		"a pin whose author is not known":    {askingTwo(wanted).approvals(both...), "RolloutGate qa: 2 of 3 approvals (bob, carol)"},
+		"nobody has approved it":          {askingTwo(), none},
+		"one has":                         {askingTwo().approvals(decision("bob", time.Minute)), half},
+		"both have":                       {askingTwo().approvals(both...), ""},
+		"a bypass lifts no approval":      {askingTwo(annotated(v1alpha1.BypassGatesAnnotation, "1.1.0")), "RolloutGate qa: 0 of 3 approvals"},
+		"nor does unblock-failed":         {askingTwo(annotated(v1alpha1.UnblockFailedAnnotation, "true")), none},
+		"nor a force":                     {askingTwo(annotated(v1alpha1.ForceDeployAnnotation, "1.1.0")), "RolloutGate qa: 0 of 3 approvals"},
+		"nor a pin":                       {askingTwo(wanted), "RolloutGate qa: 0 of 3 approvals"},
+		"a pin whose author is not known": {askingTwo(wanted).approvals(both...), "RolloutGate qa: 2 of 3 approvals (bob, carol)"},
+		"whoever pins it does not count":  {askingTwo(wanted).approvals(both...).askedBy("bob"), "RolloutGate qa: 1 of 2 approvals (carol); bob's does not count: bob asked for this release"},
+		"but two others do":               {askingTwo(wanted).approvals(both...).askedBy("ann"), ""},
+		"nor whoever forces it": {
+			askingTwo(annotated(v1alpha1.ForceDeployAnnotation, "1.1.0")).approvals(both...).askedBy("bob"), "RolloutGate qa: 1 of 2 approvals (carol); bob's does not count: bob asked for this release",
+		},
+		"nor whoever bypasses gates for it": {
+			askingTwo(annotated(v1alpha1.BypassGatesAnnotation, "1.1.0")).approvals(both...).askedBy("bob"), "RolloutGate qa: 1 of 2 approvals (carol); bob's does not count: bob asked for this release",
+		},
 		"a gate of the cluster asks as well": {askingTwo().clusterGates(fixture.MakeClusterGate("prod").Asking(fixture.AskFor(3))).approvals(both...), "ClusterRolloutGate prod: 2 of 3 approvals (bob, carol)"},
 		"an override":                        {askingTwo().approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down")), ""},
 		"an override lifts no schedule": {
@@ -161,6 +175,18 @@ func TestHistorySaysWhoApproved(t *testing.T) {
 			}
 			diff(t, test.want, got)
 		})
+	}
+}
+
+func TestHistorySaysWhetherAUserIsVerified(t *testing.T) {
+	pinned := func(r *fixture.RolloutBuilder) { r.Pin("1.1.0").Annotate(v1alpha1.DeployUserAnnotation, "ann") }
+	for user, verified := range map[string]bool{"ann": true, "bob": false, "": false} {
+		in := askingTwo(pinned).gates().askedBy(user).in()
+		history, err := promotion.Record(in, promotion.Decide(in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		diff(t, v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann", Verified: verified}, *history[0].TriggeredBy)
 	}
 }
 

@@ -168,7 +168,7 @@ func Successor(current *v1alpha1.DeploymentHistoryEntry, o Outcome) string {
 
 func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) *v1alpha1.DeploymentHistoryEntry {
 	id := nextID(in.Now, in.Targets, history)
-	message, by := entryMessage(in.Rollout, in.ForeignAnnotations, o), triggeredBy(in.Rollout, in.ForeignAnnotations, in.ChosenBy, o)
+	message, by := entryMessage(in.Rollout, in.ForeignAnnotations, o), triggeredBy(in, o)
 	entry := &v1alpha1.DeploymentHistoryEntry{
 		ID:          &id,
 		Version:     *o.Release.DeepCopy(),
@@ -192,12 +192,14 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) *v
 
 // triggeredBy returns the user who claims to have caused a manual promotion, or else the
 // field manager that did. For all other promotions it returns the controller.
-func triggeredBy(rollout *v1alpha1.Rollout, foreign map[string]bool, chooser string, o Outcome) v1alpha1.TriggeredBy {
+func triggeredBy(in Input, o Outcome) v1alpha1.TriggeredBy {
 	if !o.Manual {
 		return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredBySystem, Name: SystemName}
 	}
-	user := cmp.Or(words(rollout, foreign, v1alpha1.DeployUserAnnotation), chooser, v1alpha1.UnknownUser)
-	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, verdict.LongestName)}
+	name := words(in.Rollout, in.ForeignAnnotations, v1alpha1.DeployUserAnnotation)
+	verified := name != "" && name == in.Approvals.Requesters[o.Release.Tag]
+	user := cmp.Or(name, in.ChosenBy, v1alpha1.UnknownUser)
+	return v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: truncate.Text(user, verdict.LongestName), Verified: verified}
 }
 
 // nextID returns the highest id plus one. If the history was lost, or is older than the

@@ -3,11 +3,8 @@
 package rollout
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -32,81 +29,25 @@ func (r *Reconciler) withOwners(ctx context.Context, rollout *v1alpha1.Rollout) 
 	return stored, nil
 }
 
-// othersWords returns which of the annotations deploy-user and deploy-message were not
-// written by the author of the choice that is about to be recorded.
-func othersWords(rollout *v1alpha1.Rollout, tag string) map[string]bool {
-	others := map[string]bool{}
-	for _, key := range []string{v1alpha1.DeployUserAnnotation, v1alpha1.DeployMessageAnnotation} {
-		if rollout.Annotations[key] != "" {
-			others[key] = !spokeOf(rollout, key, tag)
-		}
-	}
-	return others
-}
-
 // writersOfChoices keeps who has written a choice, and the annotations next to it.
 var writersOfChoices = live.OwnersOf(fieldpath.NewSet(
 	fieldpath.MakePathOrDie("spec", "wantedVersion"),
-	annotationPath(v1alpha1.ForceDeployAnnotation), annotationPath(v1alpha1.BypassGatesAnnotation), annotationPath(v1alpha1.PromoteAnnotation),
-	annotationPath(v1alpha1.DeployUserAnnotation), annotationPath(v1alpha1.DeployMessageAnnotation),
+	gather.AnnotationPath(v1alpha1.ForceDeployAnnotation), gather.AnnotationPath(v1alpha1.BypassGatesAnnotation), gather.AnnotationPath(v1alpha1.PromoteAnnotation),
+	gather.AnnotationPath(v1alpha1.DeployUserAnnotation), gather.AnnotationPath(v1alpha1.DeployMessageAnnotation),
 ), func(metav1.ManagedFieldsEntry) bool { return false })
 
-func annotationPath(key string) fieldpath.Path {
-	return fieldpath.MakePathOrDie("metadata", "annotations", key)
-}
-
-// spokeOf reports whether an owner of the annotation also owns the choice of a release. A
-// choice that nobody owns, for example after a restore, may be anyone's.
-func spokeOf(rollout *v1alpha1.Rollout, annotation, tag string) bool {
-	choosers := choosersOf(rollout, tag)
-	speakers := writersOf(rollout, annotationPath(annotation))
-	return len(choosers) == 0 || len(speakers) == 0 ||
-		slices.ContainsFunc(speakers, func(speaker string) bool { return slices.Contains(choosers, speaker) })
-}
-
-// choosersOf returns the owners of the choice of a release.
-func choosersOf(rollout *v1alpha1.Rollout, tag string) []string {
-	var choosers []string
-	for _, choice := range choicesOf(rollout, tag) {
-		choosers = append(choosers, writersOf(rollout, choice)...)
+// noteRequesters notes who asked for releases, if gates ask for approvals: whoever asked may be
+// one too many.
+func (r *Reconciler) noteRequesters(ctx context.Context, s *gather.Snapshot) error {
+	signed := s.Rollout.Annotations[v1alpha1.DeployUserAnnotation] != "" && s.Approvals.Identity.Choosers
+	if !signed || !gather.AsksForApprovals(s.Gates) || len(gather.RequestedReleases(s.Rollout)) == 0 {
+		return nil
 	}
-	return choosers
-}
-
-// choicesOf returns the fields by which a user has chosen a release, or lets it go past
-// what holds it.
-func choicesOf(rollout *v1alpha1.Rollout, tag string) []fieldpath.Path {
-	if rollout.Pinned() != "" {
-		return []fieldpath.Path{fieldpath.MakePathOrDie("spec", "wantedVersion")}
+	stored, err := r.withOwners(ctx, s.Rollout)
+	if err == nil {
+		s.Approvals.Requesters = gather.Requesters(stored, s.Approvals.Identity)
 	}
-	var choices []fieldpath.Path
-	for _, key := range []string{v1alpha1.ForceDeployAnnotation, v1alpha1.BypassGatesAnnotation, v1alpha1.PromoteAnnotation} {
-		if rollout.Annotations[key] == tag {
-			choices = append(choices, annotationPath(key))
-		}
-	}
-	return choices
-}
-
-// writersOf returns the owners of a field. Each kubectl command has its own field
-// manager, but is the same user.
-func writersOf(rollout *v1alpha1.Rollout, field fieldpath.Path) []string {
-	var writers []string
-	for _, entry := range rollout.ManagedFields {
-		if owns(entry, field) {
-			writer, _, _ := strings.Cut(entry.Manager, "-")
-			if writer != "kubectl" {
-				writer = entry.Manager
-			}
-			writers = append(writers, writer)
-		}
-	}
-	return writers
-}
-
-func owns(entry metav1.ManagedFieldsEntry, field fieldpath.Path) bool {
-	fields := &fieldpath.Set{}
-	return entry.FieldsV1 != nil && fields.FromJSON(bytes.NewReader(entry.FieldsV1.GetRawBytes())) == nil && fields.Has(field)
+	return err
 }
 
 // attribute notes who chose a release, and decides again if others wrote the annotations
@@ -121,6 +62,6 @@ func (r *Reconciler) attribute(ctx context.Context, s *gather.Snapshot, d promot
 	if err != nil {
 		return d, err
 	}
-	s.ForeignAnnotations, s.ChosenBy = othersWords(stored, d.Release.Tag), strings.Join(slices.Compact(choosersOf(stored, d.Release.Tag)), ", ")
+	s.Attribute(stored, d.Release.Tag, r.gatherer().WhoIs(ctx))
 	return promotion.Decide(s.Input), nil
 }

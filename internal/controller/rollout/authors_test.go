@@ -5,7 +5,9 @@ package rollout
 import (
 	"context"
 	"testing"
+	"time"
 
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -33,13 +35,14 @@ func TestWordsCountOnlyForTheChoiceOfWhoSaidThem(t *testing.T) {
 	t.Parallel()
 	onCall := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "on-call"}
 	admin := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin"}
+	verified := v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "admin", Verified: true}
 	for name, tt := range map[string]struct {
 		says, chooses string
 		by            v1alpha1.TriggeredBy
 		message       string
 	}{
 		"somebody else pins":       {"dashboard", "on-call", onCall, "pinned manually in spec.wantedVersion"},
-		"the same one pins":        {"dashboard", "dashboard", admin, "Cleared version pin"},
+		"the same one pins":        {"dashboard", "dashboard", verified, "Cleared version pin"},
 		"two verbs of kubectl are": {"kubectl-annotate", "kubectl-patch", admin, "Cleared version pin"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -81,6 +84,47 @@ func TestWordsCountForABypassOfWhoSaidThem(t *testing.T) {
 			s.deploy("shop")
 			s.Expect(*s.rollout("shop").Current().Message).To(Equal(want))
 			s.Expect(s.asked()).To(BeEmpty())
+		})
+	}
+}
+
+// Whoever asks for a release may not be one of those who approve it.
+func TestOwnChoiceNeedsTheApprovalOfOthers(t *testing.T) {
+	t.Parallel()
+	sign := func(user string) string { return `"rollout.kuberik.com/deploy-user":"` + user + `"` }
+	pin := func(user string) string {
+		return `{"metadata":{"annotations":{` + sign(user) + `}},"spec":{"wantedVersion":"1.1.0"}}`
+	}
+	const unsigned = `{"spec":{"wantedVersion":"1.1.0"}}`
+	for name, test := range map[string]struct {
+		patches   []string // the first is by kubectl-edit, the others by kubectl-annotate
+		approvers []string
+		promoted  bool
+	}{
+		"own pin":                            {[]string{pin("bob")}, []string{"bob"}, false},
+		"own pin, and another":               {[]string{pin("bob")}, []string{"bob", "ann"}, true},
+		"another's pin":                      {[]string{pin("eve")}, []string{"bob"}, true},
+		"nobody signs it":                    {[]string{unsigned}, []string{"bob"}, false},
+		"nobody signs it, and two approve":   {[]string{unsigned}, []string{"bob", "ann"}, true},
+		"somebody signs what another pinned": {[]string{unsigned, `{"metadata":{"annotations":{` + sign("eve") + `}}}`}, []string{"bob"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.deploy("shop")
+			s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+				setLatest(o, "1.1.0")
+				o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = fixture.DigestOf("1.1.0")
+			})
+			s.Add(fixture.MakeGate("qa", "shop").Asking(fixture.AskFor(1)).Obj())
+			for _, user := range test.approvers {
+				s.Add(fixture.MakeApproval(user, "shop", "1.1.0").Obj())
+			}
+			s.Pass(time.Since(s.Clock.Now()) + time.Minute)
+			for i, patch := range test.patches {
+				s.patchAs([]string{"kubectl-edit", "kubectl-annotate"}[i], patch)
+			}
+			s.rest("shop")
+			s.Expect(s.history("shop")[0].Tag == "1.1.0").To(Equal(test.promoted))
 		})
 	}
 }

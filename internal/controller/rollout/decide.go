@@ -33,6 +33,9 @@ func (r *Reconciler) confirmed(ctx context.Context, s *gather.Snapshot) (promoti
 	if r.keepTargetChecks(ctx, s) {
 		return promotion.Decision{}, errTargetChecks
 	}
+	if err := r.noteRequesters(ctx, s); err != nil {
+		return promotion.Decision{}, err
+	}
 	d := promotion.Decide(s.Input)
 	if provesFirst(s, d.Action) {
 		if err := r.seesTargets(ctx, s); err != nil {

@@ -17,6 +17,9 @@ type Approvals struct {
 	Given []v1alpha1.RolloutApproval
 	// Identity says whether the names in them are those that the API server knows.
 	Identity Identity
+	// Requesters are the users who asked for releases, by tag. It has only names that the API
+	// server has checked when they asked.
+	Requesters map[string]string
 	// Problem is set if the decisions could not be read; nil if they could.
 	Problem *verdict.Problem
 }

@@ -147,10 +147,10 @@ func (g Gate) count(c Case, newestFirst []v1alpha1.RolloutApproval) vote {
 	for i := range newestFirst {
 		given := &newestFirst[i]
 		name := given.Spec.By.Username
-		switch {
-		case given.Spec.Decision == v1alpha1.DecisionOverride, heard[name], g.Asks.Role != "" && given.Spec.Role != g.Asks.Role:
+		if heard[name] || !g.hears(given) {
 			continue
-		case !isAbout(given, c.Release):
+		}
+		if !isAbout(given, c.Release) {
 			v.leaveOut(name, "is for another digest")
 			continue
 		}
@@ -167,6 +167,11 @@ func (g Gate) count(c Case, newestFirst []v1alpha1.RolloutApproval) vote {
 		}
 	}
 	return v
+}
+
+// hears reports whether a decision is one that the gate asks for.
+func (g Gate) hears(given *v1alpha1.RolloutApproval) bool {
+	return given.Spec.Decision != v1alpha1.DecisionOverride && (g.Asks.Role == "" || given.Spec.Role == g.Asks.Role)
 }
 
 func (v *vote) leaveOut(name, why string) {

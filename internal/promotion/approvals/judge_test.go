@@ -196,13 +196,20 @@ func TestNothingCountsWithoutIdentity(t *testing.T) {
 }
 
 func TestOnlyWhatIsYoungerThanThePoliciesCounts(t *testing.T) {
-	for since, want := range map[time.Duration]string{-time.Hour: "ApprovalRequired: RolloutGate qa: 0 of 1 approvals", -time.Hour - time.Second: "goes by bob"} {
-		a := given(said("bob"))
-		a.Identity.Since = fixture.Noon.Add(since)
+	for ago, want := range map[string]string{"1h": "ApprovalRequired: RolloutGate qa: 0 of 1 approvals", "1h1s": "goes by bob"} {
+		a, since := given(said("bob")), must(time.ParseDuration(ago))
+		a.Identity.Since = fixture.Noon.Add(-since)
 		if got := a.Judge(promotionOf(), []Gate{gate(1)}).describe(); got != want {
-			t.Errorf("since %s: %s", since, got)
+			t.Errorf("since %s ago: %s", ago, got)
 		}
 	}
+}
+
+func must(d time.Duration, err error) time.Duration {
+	if err != nil {
+		panic(err)
+	}
+	return d
 }
 
 func TestUnreadableApprovalsHold(t *testing.T) {
