@@ -255,7 +255,7 @@ func newUser(s *env.Env, name, role string, wide bool) user {
 		s.T.Fatal(err)
 	}
 	if wide {
-		for _, kind := range []string{"clusterrolloutschedule", "clusterreleasequarantine"} {
+		for _, kind := range []string{"clusterrolloutgate", "clusterrolloutschedule", "clusterreleasequarantine"} {
 			s.Create(&rbacv1.ClusterRoleBinding{
 				ObjectMeta: metav1.ObjectMeta{Name: id + "-" + kind},
 				RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "rollout-controller-" + kind + "-viewer-role"},
