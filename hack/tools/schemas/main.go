@@ -31,19 +31,21 @@ const verbs = "internal/cli/verbs/"
 
 // kinds are the packages and types of what is printed, by kind.
 var kinds = map[string][2]string{
-	"Comparison":     {verbs + "simulate", "Comparison"},
-	"Events":         {"internal/cli/tree", "EventList"},
-	"Explanation":    {"internal/cli/explain", "Explanation"},
-	"Findings":       {verbs + "check", "Findings"},
-	"FreezeList":     {verbs + "inspect", "freezeAnswers"},
-	"History":        {verbs + "inspect", "History"},
-	"PipelineList":   {verbs + "inspect", "PipelineList"},
-	"QuarantineList": {verbs + "inspect", "quarantineAnswers"},
-	"Simulation":     {verbs + "simulate", "Simulation"},
-	"SimulationList": {verbs + "simulate", "SimulationList"},
-	"Trace":          {"internal/cli/tree", "Origin"},
-	"Tree":           {"internal/cli/tree", "Tree"},
-	"Version":        {verbs + "check", "Version"},
+	"Approvals":        {verbs + "inspect", "Approvals"},
+	"AwaitedApprovals": {verbs + "inspect", "AwaitedApprovals"},
+	"Comparison":       {verbs + "simulate", "Comparison"},
+	"Events":           {"internal/cli/tree", "EventList"},
+	"Explanation":      {"internal/cli/explain", "Explanation"},
+	"Findings":         {verbs + "check", "Findings"},
+	"FreezeList":       {verbs + "inspect", "freezeAnswers"},
+	"History":          {verbs + "inspect", "History"},
+	"PipelineList":     {verbs + "inspect", "PipelineList"},
+	"QuarantineList":   {verbs + "inspect", "quarantineAnswers"},
+	"Simulation":       {verbs + "simulate", "Simulation"},
+	"SimulationList":   {verbs + "simulate", "SimulationList"},
+	"Trace":            {"internal/cli/tree", "Origin"},
+	"Tree":             {"internal/cli/tree", "Tree"},
+	"Version":          {verbs + "check", "Version"},
 }
 
 // answers is the API version of all of them.

@@ -17,6 +17,16 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 )
 
+// User is who reads an explanation.
+type User struct {
+	// Name is how the API server knows the user; empty if that is not known.
+	Name string
+	// Possible reports whether the user can make a request; nil takes all as possible.
+	Possible func(request.Request) bool
+}
+
+func (u User) can(r request.Request) bool { return u.Possible == nil || u.Possible(r) }
+
 // Remedy is a request that changes what holds a candidate.
 type Remedy struct {
 	Request request.Request
@@ -29,16 +39,15 @@ type Remedy struct {
 // Remedies returns requests that change what holds a candidate, the weakest first. It
 // ends with the first one that lets the candidate go and is about this Rollout alone: to
 // lift a quarantine may let others go as well. Every remedy was tried: the engine
-// has decided on the input as it is after the request. Requests that are not possible for
-// another reason are left out; nil takes all as possible.
-func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.Request) bool) []Remedy {
+// has decided on the input as it is after the request.
+func Remedies(in promotion.Input, held promotion.Verdict, user User) []Remedy {
 	var all []Remedy
-	for _, r := range requests(in, held) {
-		if possible != nil && !possible(r) {
+	for _, r := range requests(in, held, user) {
+		if !user.can(r) {
 			continue
 		}
 		remedy := try(in, r, held.Release.Tag)
-		if remedy.Promotes || helps(held.Holds, remedy.Left) {
+		if remedy.Promotes || helps(held.Holds, remedy.Left, r.Decision != nil) {
 			all = append(all, remedy)
 		}
 		if remedy.Promotes && r.Quarantine == "" {
@@ -50,7 +59,12 @@ func Remedies(in promotion.Input, held promotion.Verdict, possible func(request.
 
 // requests returns what a user could ask for, from what changes least to what changes
 // most. Which of it helps is for the engine to say.
-func requests(in promotion.Input, held promotion.Verdict) []request.Request {
+func requests(in promotion.Input, held promotion.Verdict, user User) []request.Request {
+	return slices.Concat(decisions(in, held, user, v1alpha1.DecisionApprove), changes(in, held), decisions(in, held, user, v1alpha1.DecisionOverride))
+}
+
+// changes returns the requests that change an object.
+func changes(in promotion.Input, held promotion.Verdict) []request.Request {
 	tag, name := held.Release.Tag, in.Policy.FullName(held.Release)
 	all := ofGates(in.Gates, name)
 	for _, left := range []string{"force", "bypass"} {
@@ -91,12 +105,28 @@ func ofGates(gates promotion.Gates, name string) []request.Request {
 	return all
 }
 
+// decisions returns what the user could say of a release that waits for approvals.
+func decisions(in promotion.Input, held promotion.Verdict, user User, decision v1alpha1.Decision) []request.Request {
+	switch {
+	case !slices.ContainsFunc(reasons(held.Holds), isOfPeople):
+		return nil
+	case decision == v1alpha1.DecisionOverride:
+		return []request.Request{request.OverrideAs(user.Name, held.Release)}
+	}
+	var all []request.Request
+	roles := request.RolesAsked(in.Gates)
+	for _, role := range roles {
+		all = append(all, request.ApproveAs(user.Name, role, held.Release, len(roles) > 1))
+	}
+	return all
+}
+
 // OfState returns the requests that help a Rollout in a state, the weakest first. Each was
 // tried. Those that help a candidate are its [Remedies].
-func OfState(in promotion.Input, state State, possible func(request.Request) bool) []Command {
+func OfState(in promotion.Input, state State, user User) []Command {
 	var all []Command
 	add := func(r request.Request, helps func(promotion.Decision) bool) {
-		if d := promotion.Decide(r.Apply(in)); helps(d) && (possible == nil || possible(r)) {
+		if d := promotion.Decide(r.Apply(in)); helps(d) && user.can(r) {
 			all = append(all, Command{Verb: r.Verb, Args: r.Args, Promotes: d.Action.Promotes()})
 		}
 	}
@@ -136,9 +166,17 @@ func try(in promotion.Input, r request.Request, tag string) Remedy {
 	return remedy
 }
 
-// helps reports whether a hold ends or becomes weaker, and no other one comes.
-func helps(before, after []verdict.Hold) bool {
+// helps reports whether a hold ends or becomes weaker, and no other one comes. Only what
+// somebody decides makes fewer approvals missing.
+func helps(before, after []verdict.Hold, decides bool) bool {
 	was, is := reasons(before), reasons(after)
 	more := slices.ContainsFunc(is, func(reason string) bool { return !slices.Contains(was, reason) })
-	return !more && len(after) > 0 && !slices.Equal(before, after)
+	return !more && len(after) > 0 && !slices.EqualFunc(before, after, func(a, b verdict.Hold) bool {
+		return a == b || !decides && a.Reason == b.Reason && isOfPeople(a.Reason)
+	})
+}
+
+// isOfPeople reports whether a release is held for want of approvals.
+func isOfPeople(reason string) bool {
+	return reason == v1alpha1.ApprovalRequiredReason || reason == v1alpha1.ApprovalRejectedReason
 }

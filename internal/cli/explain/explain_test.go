@@ -205,7 +205,7 @@ func TestRemediesAreTheWeakestThatHelp(t *testing.T) {
 				return
 			}
 			var got []string
-			for _, remedy := range explain.Remedies(tt.in, d.Candidates[0], nil) {
+			for _, remedy := range explain.Remedies(tt.in, d.Candidates[0], explain.User{}) {
 				got = append(got, describe(remedy))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
@@ -222,7 +222,7 @@ func TestWhatIsNotPossibleIsNoRemedy(t *testing.T) {
 	in := waits(t, fixture.MakeRollout("shop"), gates(fixture.MakeGate("qa", "shop").Closed()))
 	isNoGate := func(r request.Request) bool { return r.Gate == "" }
 	var got []string
-	for _, remedy := range explain.Remedies(in, promotion.Decide(in).Candidates[0], isNoGate) {
+	for _, remedy := range explain.Remedies(in, promotion.Decide(in).Candidates[0], explain.User{Possible: isNoGate}) {
 		got = append(got, describe(remedy))
 	}
 	if diff := cmp.Diff([]string{"promote --version 1.1.0 --past-gates: goes"}, got); diff != "" {

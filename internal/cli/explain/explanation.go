@@ -13,7 +13,6 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/measured"
-	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/evidence"
@@ -131,18 +130,18 @@ type Command struct {
 
 // Explain explains a decision on an input. Only the first candidates get remedies, as many
 // as given: each remedy takes a decision. See [Remedies] for those that are possible.
-func Explain(in promotion.Input, d promotion.Decision, remedies int, possible func(request.Request) bool) Explanation {
+func Explain(in promotion.Input, d promotion.Decision, remedies int, user User) Explanation {
 	e := Explanation{
 		Namespace: in.Rollout.Namespace, Name: in.Rollout.Name, At: metav1.NewTime(in.Now), Current: in.Rollout.Current(),
 		State: StateNow(in, d), Problems: Problems(in, d), Now: Step{string(d.Action), d.Release.Tag, d.Reason, d.Message},
 		Candidates: []Candidate{}, Changes: timeOrNil(d.RecheckAt), Differences: differences(in.Rollout, d.Candidates),
 		Rollback: rollbackOf(d), HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
 	}
-	e.Problems, e.Remedies = append(e.Problems, targetProblems(in.Targets.All, e.Current)...), OfState(in, e.State, possible)
+	e.Problems, e.Remedies = append(e.Problems, targetProblems(in.Targets.All, e.Current)...), OfState(in, e.State, user)
 	for i, verdict := range d.Candidates {
 		candidate := CandidateOf(in, verdict)
 		if i < remedies {
-			candidate.Remedies = Commands(in, verdict, possible)
+			candidate.Remedies = Commands(in, verdict, user)
 		}
 		e.Candidates = append(e.Candidates, candidate)
 	}
@@ -199,12 +198,12 @@ func details(in promotion.Input, reason string, release v1alpha1.VersionInfo) []
 
 // Commands returns the remedies of a candidate as they are shown. There are none if nothing
 // holds it, or while the Rollout is suspended: then only to resume it helps.
-func Commands(in promotion.Input, verdict promotion.Verdict, possible func(request.Request) bool) []Command {
+func Commands(in promotion.Input, verdict promotion.Verdict, user User) []Command {
 	if verdict.Eligible() || in.Rollout.Spec.Suspend {
 		return nil
 	}
 	var all []Command
-	for _, remedy := range Remedies(in, verdict, possible) {
+	for _, remedy := range Remedies(in, verdict, user) {
 		all = append(all, Command{remedy.Request.Verb, remedy.Request.Name(), remedy.Request.Args, remedy.Promotes, reasons(remedy.Left)})
 	}
 	return all

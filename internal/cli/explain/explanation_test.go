@@ -20,7 +20,7 @@ import (
 func TestExplanationHasWhatTheEngineDecides(t *testing.T) {
 	in := waits(t, fixture.MakeRollout("shop"), gates(fixture.MakeGate("qa", "shop").Closed()), closedSchedule)
 	d := promotion.Decide(in)
-	got := explain.Explain(in, d, 1, nil)
+	got := explain.Explain(in, d, 1, explain.User{})
 	until := metav1.NewTime(fixture.Noon.Add(time.Hour))
 	want := explain.Explanation{
 		Namespace: in.Rollout.Namespace, Name: "shop", State: explain.State{Kind: explain.StateHeld, Cause: "not passing: RolloutGate qa (and 1 more)"},
@@ -42,7 +42,7 @@ func TestExplanationHasWhatTheEngineDecides(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if len(explain.Explain(in, d, 0, nil).Candidates[0].Remedies) > 0 {
+	if len(explain.Explain(in, d, 0, explain.User{}).Candidates[0].Remedies) > 0 {
 		t.Error("there are remedies although none were asked for")
 	}
 }
@@ -77,7 +77,7 @@ func TestStatusThatSaysSomethingElseIsADifference(t *testing.T) {
 		"a status that left some out": {short, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := explain.Explain(tt.in, promotion.Decide(tt.in), 0, nil).Differences
+			got := explain.Explain(tt.in, promotion.Decide(tt.in), 0, explain.User{}).Differences
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -91,7 +91,7 @@ func TestProblemsOfTheWholeRolloutComeFirst(t *testing.T) {
 	problem := &verdict.Problem{Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read"}
 	in.Gates.Problem, in.Health.Problem = problem, problem
 	var got []string
-	for _, p := range explain.Explain(in, promotion.Decide(in), 0, nil).Problems {
+	for _, p := range explain.Explain(in, promotion.Decide(in), 0, explain.User{}).Problems {
 		got = append(got, p.Reason)
 	}
 	if diff := cmp.Diff([]string{"Suspended", "GateListFailed"}, got); diff != "" {
@@ -103,7 +103,7 @@ func TestHoldsSayWhatTheirAuthorsSay(t *testing.T) {
 	in := waits(t, fixture.MakeRollout("shop"), frozen(t), gates(fixture.MakeGate("mute", "shop").Closed()), frozenSchedule)
 	in.Health.Checks = []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Unhealthy().Message("answers with 502").Obj()}
 	got := map[string][]string{}
-	for _, hold := range explain.Explain(in, promotion.Decide(in), 0, nil).Candidates[0].Holds {
+	for _, hold := range explain.Explain(in, promotion.Decide(in), 0, explain.User{}).Candidates[0].Holds {
 		got[hold.Reason] = hold.Details
 	}
 	want := map[string][]string{
@@ -124,7 +124,7 @@ func TestTargetThatHasNotAppliedTheReleaseIsAProblem(t *testing.T) {
 		{Kind: "Kustomization", Namespace: "default", Name: "shop", State: v1alpha1.TargetPending},
 	}
 	want := []explain.Problem{{Reason: "TargetFailed", Message: "OCIRepository default/shop: NAME_UNKNOWN"}}
-	if diff := cmp.Diff(want, explain.Explain(in, promotion.Decide(in), 0, nil).Problems); diff != "" {
+	if diff := cmp.Diff(want, explain.Explain(in, promotion.Decide(in), 0, explain.User{}).Problems); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -132,7 +132,7 @@ func TestTargetThatHasNotAppliedTheReleaseIsAProblem(t *testing.T) {
 func TestTargetThatFailedTheReleaseIsNotNamedTwice(t *testing.T) {
 	in := waits(t, fixture.MakeRollout("shop").History(fixture.MakeEntry("1.0.0").Failed().Cause(v1alpha1.CauseDeployTimeout).Because("not applied within 15m0s: OCIRepository shop: NAME_UNKNOWN")))
 	in.Targets.All = []content.Target{{Kind: "OCIRepository", Name: "shop", State: v1alpha1.TargetFailed, Message: "NAME_UNKNOWN"}}
-	if got := explain.Explain(in, promotion.Decide(in), 0, nil).Problems; len(got) > 0 {
+	if got := explain.Explain(in, promotion.Decide(in), 0, explain.User{}).Problems; len(got) > 0 {
 		t.Errorf("%q", got)
 	}
 }

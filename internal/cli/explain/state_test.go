@@ -131,7 +131,7 @@ func TestFailureAndSuspensionHaveRemediesOfTheirOwn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := waits(t, tt.rollout)
 			in.Rollout.Spec.Suspend = tt.suspend
-			x := explain.Explain(in, promotion.Decide(in), 1, nil)
+			x := explain.Explain(in, promotion.Decide(in), 1, explain.User{})
 			var got []string
 			for _, r := range x.Remedies {
 				got = append(got, joined(r))

@@ -59,6 +59,9 @@ func (v View) lifted(r request.Request) (from, to client.Object, err error) {
 // Possible reports whether a request would last: Flux does not undo it. Where not everything
 // could be read, no request counts as possible: its effect is not known.
 func (v View) Possible(r request.Request) bool {
+	if r.Decision != nil {
+		return !v.Unread.Any() && v.Person.may(r.Decision, v.Approvals.Given)
+	}
 	from, to, err := v.Change(r)
 	if err != nil || v.Unread.Any() {
 		return false

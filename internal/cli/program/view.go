@@ -35,6 +35,8 @@ type View struct {
 	Facts *snapshot.Snapshot
 	// Below reads what the release reaches; nil where nobody asks for that.
 	Below client.Reader
+	// Person is the user, where gates ask for approvals.
+	Person Person
 	// Schedules select the Rollout.
 	Schedules []gather.Schedule
 	// NamespaceQuarantines are the ReleaseQuarantines of the namespace.
@@ -68,7 +70,9 @@ func (p *Program) View(ctx context.Context, name string, now time.Time) (View, e
 		return View{}, err
 	}
 	v, err := p.ViewIn(ctx, facts, client.ObjectKey{Namespace: namespace, Name: name}, now)
-	v.Below = below
+	if v.Below = below; err == nil && !p.offline {
+		v.Person, err = p.PersonOf(ctx, v)
+	}
 	return v, err
 }
 

@@ -32,6 +32,8 @@ type Request struct {
 	Quarantine string
 	// Schedule is the name of the RolloutSchedule that is deleted; empty if none is.
 	Schedule string
+	// Decision is the RolloutApproval that is created; nil if none is.
+	Decision *v1alpha1.RolloutApproval
 	// Promotes is the candidate that is promoted once nothing else holds it; empty for
 	// requests that have their effect at once, or never.
 	Promotes string
@@ -303,7 +305,7 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 		in.Gates.Gates[i].DeepCopyInto(&gates[i])
 		r.ChangeGate(&gates[i])
 	}
-	in.Gates.Gates = gates
+	in.Gates.Gates, in.Approvals.Given = gates, r.given(in.Approvals.Given, in)
 	in.Gates.Schedules = slices.DeleteFunc(slices.Clone(in.Gates.Schedules), func(w promotion.Window) bool {
 		return r.Schedule != "" && w.Schedule == "RolloutSchedule "+r.Schedule
 	})

@@ -113,19 +113,21 @@ var jsonAnswers = map[string][]struct {
 	script string
 	args   []string
 }{
-	"Comparison":     {{"get.txtar", []string{"diff", "-f", "FOLDER/open.yaml"}}},
-	"Events":         {{"change.txtar", []string{"events", "shop"}}},
-	"Explanation":    {{"change.txtar", []string{"explain", "shop"}}, {"failed.txtar", []string{"explain", "shop"}}, {"change.txtar", []string{"explain", "web"}}, {"measured.txtar", []string{"explain", "shop"}}, {"quarantine.txtar", []string{"explain", "shop"}}},
-	"Findings":       {{"lint.txtar", []string{"lint", "FOLDER/bad"}}},
-	"FreezeList":     {{"change.txtar", []string{"freeze"}}},
-	"History":        {{"change.txtar", []string{"history", "shop"}}, {"failed.txtar", []string{"history", "shop"}}, {"quarantine.txtar", []string{"history", "web"}}},
-	"PipelineList":   {{"pipeline.txtar", []string{"pipeline"}}, {"pipeline.txtar", []string{"pipeline", "-A"}}, {"elsewhere.txtar", []string{"pipeline"}}},
-	"QuarantineList": {{"quarantine.txtar", []string{"quarantine"}}},
-	"Simulation":     {{"change.txtar", []string{"simulate", "shop", "--gate", "qa=open@+2h"}}, {"change.txtar", []string{"simulate", "shop"}}},
-	"SimulationList": {{"change.txtar", []string{"simulate"}}},
-	"Trace":          {{"change.txtar", []string{"trace", "rollout/shop"}}},
-	"Tree":           {{"change.txtar", []string{"status", "shop"}}, {"change.txtar", []string{"status", "shop", "--all"}}, {"bugreport.txtar", []string{"status", "shop", "--all"}}, {"measured.txtar", []string{"status", "shop"}}, {"quarantine.txtar", []string{"status", "shop"}}},
-	"Version":        {{"doctor.txtar", []string{"version"}}, {"doctor.txtar", []string{"version", "--client"}}},
+	"Approvals":        {{"approvals.txtar", []string{"approvals", "-n", "shop"}}, {"approvals.txtar", []string{"approvals", "-A", "--past"}}},
+	"AwaitedApprovals": {{"approvals.txtar", []string{"get", "-A", "--awaiting-approval"}}},
+	"Comparison":       {{"get.txtar", []string{"diff", "-f", "FOLDER/open.yaml"}}},
+	"Events":           {{"change.txtar", []string{"events", "shop"}}},
+	"Explanation":      {{"change.txtar", []string{"explain", "shop"}}, {"failed.txtar", []string{"explain", "shop"}}, {"change.txtar", []string{"explain", "web"}}, {"measured.txtar", []string{"explain", "shop"}}, {"quarantine.txtar", []string{"explain", "shop"}}},
+	"Findings":         {{"lint.txtar", []string{"lint", "FOLDER/bad"}}},
+	"FreezeList":       {{"change.txtar", []string{"freeze"}}},
+	"History":          {{"change.txtar", []string{"history", "shop"}}, {"failed.txtar", []string{"history", "shop"}}, {"quarantine.txtar", []string{"history", "web"}}},
+	"PipelineList":     {{"pipeline.txtar", []string{"pipeline"}}, {"pipeline.txtar", []string{"pipeline", "-A"}}, {"elsewhere.txtar", []string{"pipeline"}}},
+	"QuarantineList":   {{"quarantine.txtar", []string{"quarantine"}}},
+	"Simulation":       {{"change.txtar", []string{"simulate", "shop", "--gate", "qa=open@+2h"}}, {"change.txtar", []string{"simulate", "shop"}}},
+	"SimulationList":   {{"change.txtar", []string{"simulate"}}},
+	"Trace":            {{"change.txtar", []string{"trace", "rollout/shop"}}},
+	"Tree":             {{"change.txtar", []string{"status", "shop"}}, {"change.txtar", []string{"status", "shop", "--all"}}, {"bugreport.txtar", []string{"status", "shop", "--all"}}, {"measured.txtar", []string{"status", "shop"}}, {"quarantine.txtar", []string{"status", "shop"}}},
+	"Version":          {{"doctor.txtar", []string{"version"}}, {"doctor.txtar", []string{"version", "--client"}}},
 }
 
 func TestEachAnswerInJSONMatchesItsPublishedSchema(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 )
@@ -70,7 +71,7 @@ func (p pasted) check(line string) error {
 		if said := accepted(args); !strings.Contains(said, "say why, in your own words") {
 			return fmt.Errorf("it is accepted without a reason: %q", said)
 		}
-		args[at+1] = "because"
+		args[at+1] = "because of INC-4711"
 	}
 	if said := accepted(args); said != "" {
 		return errors.New(said)
@@ -188,6 +189,7 @@ func TestEveryRequestIsACommand(t *testing.T) {
 		request.Pin("1.0.0"), request.Unpin(), request.Promote("1.0.0"), request.PromoteProven("1.0.0"), request.PromotePastUpstreams("1.0.0", "why"),
 		request.PromotePastGates("1.0.0"), request.Retry(), request.Unblock(), request.Adopt(), withdrawn, request.Suspend(noon), request.Resume(),
 		request.Approve("qa", "1.0.0"), request.Revoke("qa", "1.0.0"), request.Lift("bad"),
+		request.ApproveAs("alice", "security", v1alpha1.VersionInfo{Tag: "1.0.0"}, true), request.OverrideAs("alice", v1alpha1.VersionInfo{Tag: "1.0.0"}),
 	} {
 		line := p.CommandLine("", append([]string{r.Verb, "shop"}, r.Args...)...)
 		if err := (pasted{}).check(line); err != nil {

@@ -160,7 +160,7 @@ func (d *deciding) predict(ctx context.Context, open program.Cluster, key client
 	if err != nil {
 		return nil, err
 	}
-	roles := askedRoles(v)
+	roles := v.RolesAsked()
 	switch {
 	case d.withdraw:
 		return d.withdrawal(ctx, open, v, user)
@@ -172,32 +172,6 @@ func (d *deciding) predict(ctx context.Context, open program.Cluster, key client
 		return nil, errNameless
 	}
 	return d.decide(ctx, open, v, user, roles)
-}
-
-// askedRoles returns the roles that the gates of a Rollout ask for, each once; the empty one
-// if a gate asks for approvals of any role. Of gates that the user may not read, only their
-// names are known, by the status.
-func askedRoles(v program.View) []string {
-	var all []string
-	for i := range v.Gates.Gates {
-		if asks := v.Gates.Gates[i].Spec.Approvals; asks != nil {
-			all = append(all, asks.Role)
-		}
-	}
-	for i := range v.Gates.Cluster {
-		if asks := v.Gates.Cluster[i].Spec.Approvals; asks != nil {
-			all = append(all, asks.Role)
-		}
-	}
-	if _, unread := v.Unread["ClusterRolloutGates"]; unread {
-		for _, gate := range v.Rollout.Status.Gates {
-			if strings.HasPrefix(gate.Name, "cluster/") {
-				all = append(all, "")
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // decide makes the objects of a decision, and says what follows from it.
@@ -342,7 +316,7 @@ func (d *deciding) rolesOf(ctx context.Context, open program.Cluster, v program.
 	}
 	var may, lacking []string
 	for _, role := range asked {
-		right := d.right(role)
+		right := request.Right(d.decision, role)
 		allowed, err := open.May(ctx, right, v.Rollout)
 		switch {
 		case err != nil:
@@ -361,17 +335,6 @@ func (d *deciding) rolesOf(ctx context.Context, open program.Cluster, v program.
 		return may[1:], nil
 	}
 	return may, nil
-}
-
-// right returns the verb on Rollouts that a decision needs.
-func (d *deciding) right(role string) string {
-	switch {
-	case d.decision == v1alpha1.DecisionOverride:
-		return "override"
-	case role == "":
-		return "approve"
-	}
-	return "approve:" + role
 }
 
 // withdrawal deletes the decisions of the user that have had no effect so far.

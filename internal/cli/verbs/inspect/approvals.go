@@ -13,6 +13,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/request"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
@@ -151,13 +152,10 @@ func approvalColumns(entry *v1alpha1.DeploymentHistoryEntry) []string {
 
 // rightOf returns the verb on Rollouts that somebody needed to decide.
 func rightOf(record *v1alpha1.ApprovalRecord, by *v1alpha1.RecordedApproval) string {
-	switch {
-	case record.Outcome == v1alpha1.OutcomeOverridden && by.Role == "":
-		return "override"
-	case by.Role == "":
-		return "approve"
+	if record.Outcome == v1alpha1.OutcomeOverridden && by.Role == "" {
+		return request.Right(v1alpha1.DecisionOverride, "")
 	}
-	return "approve:" + by.Role
+	return request.Right(v1alpha1.DecisionApprove, by.Role)
 }
 
 // approvedBy returns the rows of one promotion that say who approved it; none if no gate

@@ -87,8 +87,11 @@ func (e *explaining) run(ctx context.Context, name string) error {
 
 // Explanation explains the decision, with remedies for so many candidates.
 func Explanation(v program.View, remedies int) explain.Explanation {
-	x := explain.Explain(v.Input, v.Decision, remedies, v.Possible)
+	x := explain.Explain(v.Input, v.Decision, remedies, v.User())
 	x.TypeMeta = program.AnswerKind("Explanation")
+	for i := range x.Candidates {
+		sayWhoMay(v, x.Candidates[i].Holds)
+	}
 	switch partly := v.Partly(); {
 	case partly != "":
 		x.State = explain.StateOf(v.Rollout)
@@ -102,6 +105,17 @@ func Explanation(v program.View, remedies int) explain.Explanation {
 		x.Problems = append(x.Problems, explain.Problem{Reason: readFailed, Message: incomplete(v.Err)})
 	}
 	return x
+}
+
+// sayWhoMay adds to holds which rights let somebody end them, if the user lacks some.
+func sayWhoMay(v program.View, holds []explain.Hold) {
+	lacks := v.Person.Lacks()
+	for i := range holds {
+		if holds[i].Reason == v1alpha1.ApprovalRequiredReason && len(lacks) > 0 {
+			holds[i].Details = append(holds[i].Details, fmt.Sprintf("you may not approve that: it takes the verb %s on rollouts/%s",
+				show.Words(lacks, "or"), v.Rollout.Name))
+		}
+	}
 }
 
 // Reasons of what a user could not read, and may not.
@@ -442,7 +456,8 @@ func (e *explaining) answer(v program.View) tagAnswer {
 	x.Candidates = []explain.Candidate{}
 	if standing.Verdict != nil {
 		candidate := explain.CandidateOf(v.Input, *standing.Verdict)
-		candidate.Remedies = explain.Commands(v.Input, *standing.Verdict, v.Possible)
+		candidate.Remedies = explain.Commands(v.Input, *standing.Verdict, v.User())
+		sayWhoMay(v, candidate.Holds)
 		x.Candidates = append(x.Candidates, candidate)
 	}
 	return tagAnswer{x, e.tag, standing.Position, standing.Message, standing.Entry}

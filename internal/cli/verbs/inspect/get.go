@@ -34,6 +34,7 @@ type getting struct {
 	held, failed, moving, suspends bool
 	ready                          string
 	noHeader, watch, plain         bool
+	awaiting                       bool
 }
 
 // NewGet returns the verb get.
@@ -49,9 +50,14 @@ terminal the lines are drawn again in place; elsewhere, and with --plain, each c
 new line.`,
 		Example: fmt.Sprintf(`  # What is held, anywhere?
   %[1]s get -A --held
+  # What waits for approvals, and which of it may you approve?
+  %[1]s get -A --awaiting-approval
   # For a script
   %[1]s get shop -o jsonpath='{.status.history[0].version.tag}'`, p.Called),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if g.awaiting {
+				return g.listAwaiting(cmd.Context(), args)
+			}
 			if g.watch || cmd.CalledAs() == "watch" {
 				return g.follow(cmd.Context(), args)
 			}
@@ -64,6 +70,7 @@ new line.`,
 	flags.BoolVarP(&g.everywhere, "all-namespaces", "A", false, "list the Rollouts of all namespaces")
 	flags.StringVarP(&g.selector, "selector", "l", "", "list only Rollouts with these labels, as in kubectl")
 	flags.BoolVar(&g.held, "held", false, "only those with a candidate that is held")
+	flags.BoolVar(&g.awaiting, "awaiting-approval", false, "only releases that wait for approvals, pinned ones too, and whether you may approve them")
 	flags.BoolVar(&g.failed, "failed", false, "only those whose current release failed")
 	flags.BoolVar(&g.moving, "moving", false, "only those that deploy or bake")
 	flags.BoolVar(&g.suspends, "suspended", false, "only those that are suspended")
