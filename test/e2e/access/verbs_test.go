@@ -57,6 +57,7 @@ var rows = []row{
 	{call: "get", says: byGate},
 	{call: "get gated", says: byGate},
 	{call: "get -A"},
+	{call: "get --awaiting-approval"},
 	{call: "watch"},
 	{call: "history gated", says: "1.0.0"},
 	{call: "wait gated --for=idle"},
