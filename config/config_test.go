@@ -101,7 +101,7 @@ func TestManagerRolePatchesLateKindsAndReadsItsCRDs(t *testing.T) {
 		if slices.Contains(rule.Resources, definitions) {
 			g.Expect(rule.ResourceNames).To(ConsistOf(
 				"helmreleases.helm.toolkit.fluxcd.io", "gitrepositories.source.toolkit.fluxcd.io", "environments.environments.kuberik.com", "releasequarantines.kuberik.com",
-				"externalartifacts.source.toolkit.fluxcd.io", "artifactgenerators.source.extensions.fluxcd.io"))
+				"externalartifacts.source.toolkit.fluxcd.io", "artifactgenerators.source.extensions.fluxcd.io", "clusterrolloutgates.kuberik.com"))
 		}
 	}
 }

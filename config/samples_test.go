@@ -54,7 +54,7 @@ func TestEverySampleHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	g.Expect(ours).To(Equal(map[string]int{
-		"Rollout": 16, "RolloutGate": 4, "HealthCheck": 6, "RolloutSchedule": 7, "ClusterRolloutSchedule": 2, "Environment": 5,
+		"Rollout": 16, "RolloutGate": 6, "ClusterRolloutGate": 1, "RolloutApproval": 1, "HealthCheck": 6, "RolloutSchedule": 7, "ClusterRolloutSchedule": 2, "Environment": 5,
 		"ReleaseQuarantine": 1, "ClusterReleaseQuarantine": 1,
 	}))
 }

@@ -30,6 +30,7 @@ var sampleFolders = map[string]struct {
 	"config/samples/helm":         {},
 	"config/samples/rollback":     {},
 	"config/samples/quarantine":   {},
+	"config/samples/approvals":    {external: []lint.External{{Kind: "Rollout", Namespace: "podinfo", Name: "podinfo"}}},
 	"config/samples/digests":      {},
 	"config/samples/git":          {},
 	"config/samples/monorepo":     {},
