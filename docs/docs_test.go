@@ -77,8 +77,8 @@ func TestEveryManifestHasOnlyFieldsOfItsKind(t *testing.T) {
 		}
 	}
 	want := []string{
-		"ClusterReleaseQuarantine", "ClusterRolloutSchedule", "DeploymentCoordination", "Environment", "HealthCheck", "ReleaseQuarantine",
-		"Rollout", "RolloutGate", "RolloutSchedule",
+		"ClusterReleaseQuarantine", "ClusterRolloutGate", "ClusterRolloutSchedule", "DeploymentCoordination", "Environment", "HealthCheck", "ReleaseQuarantine",
+		"Rollout", "RolloutApproval", "RolloutGate", "RolloutSchedule",
 	}
 	if got := slices.Sorted(maps.Keys(shown)); !slices.Equal(got, want) {
 		t.Errorf("the documents show manifests of %v, want each of %v", got, want)
@@ -208,12 +208,15 @@ func manifestsIn(text string) []string {
 // prose returns the text without its fenced blocks.
 func prose(text string) string { return fence.ReplaceAllString(text, "") }
 
+// code is what is between backticks: a pattern may look like a link.
+var code = regexp.MustCompile("`[^`\n]*`")
+
 var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 // linksIn returns the targets of links that stay in the repository.
 func linksIn(text string) []string {
 	var targets []string
-	for _, match := range link.FindAllStringSubmatch(prose(text), -1) {
+	for _, match := range link.FindAllStringSubmatch(code.ReplaceAllString(prose(text), ""), -1) {
 		if !strings.Contains(match[1], "://") && !strings.HasPrefix(match[1], "mailto:") {
 			targets = append(targets, match[1])
 		}

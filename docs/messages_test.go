@@ -49,6 +49,7 @@ var quietPackages = map[string]string{
 // entry, target or status, by the reason.
 var unseen = map[string][]string{
 	"the controller looks for it in what etcd and the API server say": {"too large", "larger than max"},
+	"the metadata of an alert":                                        {"kubectl rollouts approve … -n … --version …"},
 	"another message takes its place":                                 {"the object cannot be decoded", "too many objects", "this account may not read …, which ArtifactGenerator … takes"},
 	"the reconciler waits a moment because of it": {
 		"it is too early to try again", "a HealthCheck of a target was created or corrected, whose event is on its way",
