@@ -178,6 +178,53 @@ func TestHistorySaysWhoApproved(t *testing.T) {
 	}
 }
 
+// A pin that nobody has approved is not a state yet. What was said next to it waits with it.
+func TestUnapprovedChoiceHoldsNoRollback(t *testing.T) {
+	chosen := func() *fixture.RolloutBuilder {
+		return afterProven().Ledger("1.1.0", "1.2.0", "1.3.0").Annotate(v1alpha1.DeployUserAnnotation, "ann")
+	}
+	asking := func(r *fixture.RolloutBuilder) *situation {
+		return given(r).gates(gate("qa").Asking(fixture.AskFor(2)))
+	}
+	for name, test := range map[string]struct {
+		given   *situation
+		back    bool
+		awaited string
+	}{
+		"a pin":                  {asking(chosen().Pin("1.3.0")), true, "1.3.0"},
+		"a force":                {asking(chosen().Annotate(v1alpha1.ForceDeployAnnotation, "1.3.0")), true, "1.3.0"},
+		"a pin of what runs":     {asking(chosen().Pin("1.2.0")), false, ""},
+		"a pin that no gate has": {asking(chosen().Pin("1.3.0")).gates(gate("qa").Asking(automaticOnly())), false, ""},
+		"a name that is no tag":  {asking(chosen().Pin("1.3.0!")), false, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.in()
+			d := promotion.Decide(in)
+			diff(t, test.back, d.Back != nil)
+			awaited := ""
+			if d.Awaited != nil {
+				awaited = d.Awaited.Release.Tag
+			}
+			diff(t, test.awaited, awaited)
+			if !test.back {
+				return
+			}
+			history, err := promotion.Record(in, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			diff(t, "", history[0].RequestDigest)
+			diff(t, 0, len(d.Consumed))
+		})
+	}
+}
+
+func automaticOnly() *v1alpha1.Approvals {
+	asks := fixture.AskFor(2)
+	asks.AppliesTo = []v1alpha1.ApprovedPromotion{v1alpha1.ApproveAutomatic}
+	return asks
+}
+
 func TestHistorySaysWhetherAUserIsVerified(t *testing.T) {
 	pinned := func(r *fixture.RolloutBuilder) { r.Pin("1.1.0").Annotate(v1alpha1.DeployUserAnnotation, "ann") }
 	for user, verified := range map[string]bool{"ann": true, "bob": false, "": false} {

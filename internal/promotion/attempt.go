@@ -26,6 +26,8 @@ type attempt struct {
 	failed *v1alpha1.DeploymentHistoryEntry
 	// to is the entry to go back to; nil if there is none.
 	to *v1alpha1.DeploymentHistoryEntry
+	// awaits is true if what a user chose waits for approvals.
+	awaits bool
 	// until is when time alone makes it another one; zero means never.
 	until time.Time
 }

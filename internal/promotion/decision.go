@@ -88,6 +88,9 @@ type Outcome struct {
 	Recovery *verdict.Note
 	// Cause of a failure.
 	Cause v1alpha1.FailureCause
+	// Awaited is the release that a user chose and that waits for approvals; nil if there is
+	// none.
+	Awaited *Verdict
 	// Back is set if the promotion is an automatic rollback.
 	Back *v1alpha1.RollbackRecord
 }
@@ -129,9 +132,10 @@ func (o Outcome) hasLifted(hold v1alpha1.LiftedHold) bool { return slices.Contai
 func (o Outcome) Deploys() bool { return o.Action.Promotes() && o.Reason != v1alpha1.TagMovedReason }
 
 // usesUpWords reports whether the promotion uses up the annotations deploy-user and
-// deploy-message. What nobody has requested leaves them for a later promotion.
+// deploy-message. What nobody has requested leaves them for a later promotion, and so does all
+// else while a choice waits.
 func (o Outcome) usesUpWords() bool {
-	return o.Grounds != v1alpha1.GroundsAdopted && o.Grounds != v1alpha1.GroundsMoved
+	return o.Grounds != v1alpha1.GroundsAdopted && o.Grounds != v1alpha1.GroundsMoved && o.Awaited == nil
 }
 
 // Verdict is the result of the checks for one candidate.
@@ -227,6 +231,8 @@ func (d Decision) why() (reason, message string) {
 		return d.Reason, d.Message
 	case d.Problem != nil:
 		return d.Problem.Reason, d.Problem.Message
+	case d.Awaited != nil:
+		return d.Awaited.Holds[0].Reason, d.Awaited.Holds[0].Message
 	case len(d.Candidates) > 0 && !d.Candidates[0].Eligible():
 		return d.Candidates[0].Holds[0].Reason, d.Candidates[0].Holds[0].Message
 	case len(d.Candidates) == 0:

@@ -34,6 +34,21 @@ func chosenManually(in Input, k known) (choice, bool) {
 	return c, true
 }
 
+// awaited returns the release that a user chose, and what approvals it waits for; nil if it
+// does not wait.
+func awaited(in Input, ledger []v1alpha1.VersionInfo) *Verdict {
+	people, wanted := in.approving(), in.Policy.Chosen(in.Rollout)
+	if len(people.gates) == 0 || wanted == "" || impossible(in.Rollout, in.Policy, ledger) != nil || in.Policy.IsDeployed(in.Rollout.Status.History, releases.Name(wanted)) {
+		return nil
+	}
+	release := releases.Name(wanted).In(ledger)
+	hold := everyApprovalGiven(people)(release)
+	if hold == nil {
+		return nil
+	}
+	return &Verdict{Release: release, Holds: []verdict.Hold{*hold}}
+}
+
 // Backward reports whether a user promotes a release that the policy's order ranks older
 // than the current one. If the order cannot compare them, the one that appeared earlier
 // is older.

@@ -85,6 +85,7 @@ func Decide(in Input) Decision {
 	k.candidates = judge(in, ledger, k.rules)
 	k.unblocks = in.Rollout.UnblocksFailed() && needsUnblock(in, k.candidates)
 	c := next(in, k)
+	c.Awaited = awaited(in, ledger)
 	k.problem = cmp.Or(c.problem, problem)
 	d := Decision{Resets: c.resets, Notes: notes}
 	var lateAt, backAt time.Time

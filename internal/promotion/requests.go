@@ -86,7 +86,7 @@ func answers(in Input, o Outcome, k known) Requests {
 // must not be taken for those of the next one.
 func (a asked) wordsUsedUp(now time.Time) bool {
 	if a.Action.Promotes() {
-		return a.Action != Adopt
+		return a.Action != Adopt && a.Awaited == nil
 	}
 	return usedTheWords(now, decided(a.rollout), a.digest) || isUnpinned(a.rollout, a.policy)
 }

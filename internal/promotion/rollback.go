@@ -36,13 +36,19 @@ func rolledBack(in Input, k known) (choice, bool) {
 	if !isToBeAnswered(in.Rollout) || slices.ContainsFunc(k.candidates, Verdict.Eligible) {
 		return choice{}, false
 	}
-	a := newAttempt(in, k.ledger)
+	a := tryBack(in, k.ledger)
 	if hold := a.hold(); hold != nil {
 		return choice{}.until(hold.Until, a.until), false
 	}
 	c := promote(in.Rollout, a.to.Version, v1alpha1.GroundsRollback)
 	c.Back, c.Reason, c.Message = rollbackOf(a.failed, a.to), v1alpha1.AutomaticRollbackReason, a.message()
 	return c, true
+}
+
+func tryBack(in Input, ledger []v1alpha1.VersionInfo) attempt {
+	a := newAttempt(in, ledger)
+	a.awaits = awaited(in, ledger) != nil
+	return a
 }
 
 // isToBeAnswered reports whether the current promotion has failed, and the Rollout goes
@@ -127,9 +133,10 @@ func notBelowFloor(a attempt) *verdict.Hold {
 }
 
 // versionLeftToTheController checks that no user has chosen a version. A pin is a state
-// that a user wants, whatever version it names.
+// that a user wants, whatever version it names, but not before it has its approvals.
 func versionLeftToTheController(a attempt) *verdict.Hold {
 	switch {
+	case a.awaits:
 	case a.Rollout.Pinned() != "":
 		return &verdict.Hold{
 			Reason:  v1alpha1.PinnedReason,
@@ -180,7 +187,7 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 	case current.IsRollback():
 		return bakeOf(in, current).asRollback(message), never
 	case isToBeAnswered(in.Rollout):
-		a := newAttempt(in, ledger)
+		a := tryBack(in, ledger)
 		if hold := a.hold(); hold != nil {
 			return Rollback{Hold: *hold}, never
 		}
@@ -188,7 +195,7 @@ func standing(in Input, ledger []v1alpha1.VersionInfo, message string) (Rollback
 	case in.MetadataOff && in.Rollout.Spec.RespectsBarriers():
 		return Rollback{Hold: *noMarks()}, never
 	case in.Rollout.Spec.RespectsBarriers() && current != nil && current.State() != v1alpha1.BakeFailed:
-		return newAttempt(in, ledger).ofUnknownMark()
+		return tryBack(in, ledger).ofUnknownMark()
 	}
 	return Rollback{}, never
 }

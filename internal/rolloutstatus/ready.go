@@ -48,6 +48,9 @@ func setReady(b basis) {
 		b.trail(current)
 	default:
 		b.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
+		if b.awaited != nil {
+			b.set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, b.awaited.Holds[0].Reason, waiting(*b.awaited, current))
+		}
 		b.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, b.successReason(current), b.summary(current))
 	}
 }
@@ -235,7 +238,9 @@ func allOf(holds []verdict.Hold) string {
 // for.
 func (b basis) summary(current *v1alpha1.DeploymentHistoryEntry) string {
 	parts := append([]string{b.headline(current)}, b.troubles(current)...)
-	if considered := promotion.Considered(b.verdicts); len(considered) > 0 && !considered[0].Eligible() {
+	if b.awaited != nil {
+		parts = append(parts, waiting(*b.awaited, current))
+	} else if considered := promotion.Considered(b.verdicts); len(considered) > 0 && !considered[0].Eligible() {
 		parts = append(parts, waiting(considered[0], b.Rollout.Current()))
 	}
 	if b.Policy.Problem != nil {

@@ -3,6 +3,7 @@
 package rolloutstatus
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -55,6 +56,45 @@ func TestReadyInEachState(t *testing.T) {
 			g.Expect(err).NotTo(HaveOccurred())
 			is := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
 			g.Expect(ready{is.Status, is.Reason, is.Message}).To(Equal(tt.want))
+		})
+	}
+}
+
+// A choice that waits for approvals changes nothing of what runs.
+func TestChoiceThatWaitsForApprovalsIsShown(t *testing.T) {
+	const waits = "1.1.0 waits: RolloutGate qa asks for approvals, and the digest of 1.1.0 is not known"
+	for name, tt := range map[string]struct {
+		entry               *fixture.EntryBuilder
+		ready, reconciling  string
+		stalled, isAwaiting bool
+	}{
+		"while a release runs": {fixture.MakeEntry("1.0.0").Succeeded(), "True RolloutSucceeded", "DigestUnknown", false, true},
+		"during a promotion":   {fixture.MakeEntry("1.0.0").Deploying(), "True RolloutSucceeded", "Progressing", false, true},
+		"after a failure":      {fixture.MakeEntry("1.0.0").Failed(), "False BakeTimeFailed", "", true, true},
+		"before the first":     {nil, "False DigestUnknown", "Progressing", false, true},
+		"once it runs":         {fixture.MakeEntry("1.1.0").Succeeded(), "True RolloutSucceeded", "", false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := NewWithT(t)
+			b := fixture.MakeRollout("shop").Pin("1.1.0").BakeTime(time.Hour).SelectAllChecks().Ledger("1.0.0", "1.1.0")
+			if tt.entry != nil {
+				b.History(tt.entry)
+			}
+			rollout := b.Obj()
+			in := promotion.Input{Now: fixture.Noon, Rollout: rollout, Policy: releases.Policy{Name: "shop", Latest: &rollout.Status.AvailableReleases[1]},
+				Gates:  promotion.Gates{Gates: []v1alpha1.RolloutGate{*fixture.MakeGate("qa", "shop").Asking(fixture.AskFor(1)).Obj()}},
+				Health: evidence.Health{Checks: []v1alpha1.HealthCheck{*fixture.MakeHealthCheck("web").Obj()}}}
+			status, err := After(in, promotion.Decide(in))
+			g.Expect(err).NotTo(HaveOccurred())
+			is := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReadyCondition)
+			g.Expect(string(is.Status) + " " + is.Reason).To(Equal(tt.ready))
+			g.Expect(strings.Contains(is.Message, waits)).To(Equal(tt.isAwaiting), is.Message)
+			reconciling := apimeta.FindStatusCondition(status.Conditions, v1alpha1.ReconcilingCondition)
+			if reconciling == nil {
+				reconciling = &metav1.Condition{}
+			}
+			g.Expect(reconciling.Reason).To(Equal(tt.reconciling))
+			g.Expect(apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.StalledCondition)).To(Equal(tt.stalled))
 		})
 	}
 }

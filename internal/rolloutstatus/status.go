@@ -29,6 +29,7 @@ type basis struct {
 	decision        promotion.Decision  // the decision that was taken
 	verdicts        []promotion.Verdict // of the candidates after the decision
 	rollback        promotion.Rollback  // what is said of going back after the decision
+	awaited         *promotion.Verdict  // what a user chose that waits for approvals after it
 	status          *v1alpha1.RolloutStatus
 }
 
@@ -45,12 +46,12 @@ func After(in promotion.Input, d promotion.Decision) (*v1alpha1.RolloutStatus, e
 	promotion.ResolveMetadata(in, status)
 	status.ObservedGeneration = rollout.Generation
 	status.LastHandledReconcileAt = truncate.Message(rollout.Annotations[v1alpha1.ReconcileRequestAnnotation])
-	b := basis{Input: in, decision: d, verdicts: d.Candidates, rollback: d.Rollback, status: status}
+	b := basis{Input: in, decision: d, verdicts: d.Candidates, rollback: d.Rollback, awaited: d.Awaited, status: status}
 	b.Rollout = rollout
 	rollout.Annotations = without(rollout.Annotations, d.Consumed)
 	if d.Action != promotion.Nothing && d.Action != promotion.Wait {
 		next := promotion.Decide(b.Input)
-		b.verdicts, b.rollback = next.Candidates, next.Rollback
+		b.verdicts, b.rollback, b.awaited = next.Candidates, next.Rollback, next.Awaited
 	}
 	setCandidates(b)
 	setTargets(b, in)

@@ -33,7 +33,9 @@ func beforeFirstRelease(in promotion.Input) (reason, message string) {
 // waitForFirstRelease waits for the first promotion. What runs without one comes first.
 func (b basis) waitForFirstRelease() {
 	reason, next := v1alpha1.NoReleasesReason, b.noReleases()
-	if considered := promotion.Considered(b.verdicts); len(considered) > 0 {
+	if b.awaited != nil {
+		reason, next = b.awaited.Holds[0].Reason, waiting(*b.awaited, nil)
+	} else if considered := promotion.Considered(b.verdicts); len(considered) > 0 {
 		holds := promotion.FirstHolds(b.Input, considered[0].Release)
 		next = waiting(promotion.Verdict{Release: considered[0].Release, Holds: holds}, nil)
 		if len(holds) > 0 {
