@@ -148,6 +148,19 @@ func shownGate(name string) string {
 	return strings.TrimPrefix(name, "RolloutGate ")
 }
 
+// blocking returns the gates that hold a release because approvals are missing.
+func (a approving) blocking(reason string, release v1alpha1.VersionInfo) []string {
+	var all []string
+	for _, gate := range a.gates {
+		alone := a
+		alone.gates = []approvals.Gate{gate}
+		if of := reason == v1alpha1.DigestUnknownReason || verdict.IsOfApprovals(reason); of && everyApprovalGiven(alone)(release) != nil {
+			all = append(all, shownGate(gate.Name))
+		}
+	}
+	return all
+}
+
 // mostRecorded is how many decisions, and how many gates, an entry names.
 const mostRecorded = 10
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -223,6 +224,31 @@ func automaticOnly() *v1alpha1.Approvals {
 	asks := fixture.AskFor(2)
 	asks.AppliesTo = []v1alpha1.ApprovedPromotion{v1alpha1.ApproveAutomatic}
 	return asks
+}
+
+func reasonsOf(v promotion.Verdict) (reasons []string) {
+	for _, hold := range v.Holds {
+		reasons = append(reasons, hold.Reason)
+	}
+	return reasons
+}
+
+func TestMissingApprovalIsAHoldOfAGate(t *testing.T) {
+	noDigest := func(r *fixture.RolloutBuilder) { r.Releases(version("1.0.0", digestA), release("1.1.0").Obj()) }
+	for reason, given := range map[string]*situation{
+		v1alpha1.ApprovalRequiredReason: askingTwo(),
+		v1alpha1.ApprovalRejectedReason: askingTwo().approvals(decision("eve", time.Minute).Reject()),
+		v1alpha1.DigestUnknownReason:    askingTwo(noDigest),
+	} {
+		in := given.clusterGates(fixture.MakeClusterGate("prod").Asking(fixture.AskFor(1)), fixture.MakeClusterGate("dev")).in()
+		candidate := promotion.Decide(in).Candidates[0]
+		diff(t, []string{reason}, reasonsOf(candidate))
+		diff(t, true, candidate.HeldByGates())
+		diff(t, []string{"qa", "cluster/prod"}, promotion.Blocking(in, reason, candidate.Release))
+	}
+	in := askingTwo(noDigest).gates().in()
+	in.Targets.Pinned = content.AllPinned
+	diff(t, false, promotion.Decide(in).Candidates[0].HeldByGates())
 }
 
 func TestHistorySaysWhetherAUserIsVerified(t *testing.T) {

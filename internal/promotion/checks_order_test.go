@@ -40,7 +40,7 @@ func TestChecksAreAllInOrder(t *testing.T) {
 		{"everyGateAllows", []string{v1alpha1.NoAllowedVersionsReason}},
 		{"everyScheduleValid", []string{v1alpha1.InvalidScheduleReason}},
 		{"everyScheduleOpen", []string{v1alpha1.ScheduleClosedReason}},
-		{"everyApprovalGiven", []string{v1alpha1.ApprovalRequiredReason, v1alpha1.ApprovalRejectedReason, v1alpha1.IdentityNotVerifiedReason, v1alpha1.ApprovalListFailedReason}},
+		{"everyApprovalGiven", []string{v1alpha1.ApprovalRequiredReason, v1alpha1.ApprovalRejectedReason, v1alpha1.IdentityNotVerifiedReason, v1alpha1.ApprovalListFailedReason, v1alpha1.DigestUnknownReason}},
 		{"intervalOver", []string{v1alpha1.ReleaseIntervalReason}},
 		{"promotedByAPerson", []string{environmentsv1.AwaitingPromotionReason}},
 	}
@@ -55,7 +55,11 @@ func TestChecksAreAllInOrder(t *testing.T) {
 			t.Errorf("check %d is %s, not %s", i, name, want[i].check)
 		}
 		for _, reason := range want[i].reasons {
-			ofGates := verdict.IsOfGates(reason) && !verdict.IsOfUpstreams(reason) && reason != environmentsv1.AwaitingPromotionReason
+			approval := name == "everyApprovalGiven"
+			if verdict.IsOfApprovals(reason) != approval && reason != v1alpha1.DigestUnknownReason {
+				t.Errorf("%s is of approvals: %v, and it is a reason of %s", reason, !approval, name)
+			}
+			ofGates := verdict.IsOfGates(reason) && !approval && !verdict.IsOfUpstreams(reason) && reason != environmentsv1.AwaitingPromotionReason
 			if lifted := rule.unless&bypassed != 0; lifted != ofGates {
 				t.Errorf("a bypass lifts %s: %v, and %s is of gates: %v", name, lifted, reason, ofGates)
 			}

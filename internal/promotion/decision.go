@@ -155,7 +155,9 @@ func (v Verdict) HeldBy(reasons ...string) bool {
 }
 
 // HeldByGates reports whether a gate, a schedule or an Environment holds the candidate.
-func (v Verdict) HeldByGates() bool { return v.heldFor(verdict.IsOfGates) }
+func (v Verdict) HeldByGates() bool {
+	return slices.ContainsFunc(v.Holds, func(h verdict.Hold) bool { return h.OfGates || verdict.IsOfGates(h.Reason) })
+}
 
 // HeldByUpstreams reports whether an environment before this one holds the candidate.
 func (v Verdict) HeldByUpstreams() bool { return v.heldFor(verdict.IsOfUpstreams) }

@@ -122,7 +122,7 @@ func Blocking(in Input, reason string, release v1alpha1.VersionInfo) []string {
 			all = append(all, window.Schedule)
 		}
 	}
-	return append(all, in.upstreams().Blocking(reason, release)...)
+	return slices.Concat(all, in.approving().blocking(reason, release), in.upstreams().Blocking(reason, release))
 }
 
 func holds(gate *v1alpha1.RolloutGate, reason string, release v1alpha1.VersionInfo) bool {

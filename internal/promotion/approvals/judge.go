@@ -194,7 +194,7 @@ func (v *vote) hear(now time.Time, given *v1alpha1.RolloutApproval) {
 func (v vote) hold(c Case) *verdict.Hold {
 	switch {
 	case c.Release.Digest == nil:
-		return &verdict.Hold{Reason: v1alpha1.DigestUnknownReason, Message: fmt.Sprintf(
+		return &verdict.Hold{Reason: v1alpha1.DigestUnknownReason, OfGates: true, Message: fmt.Sprintf(
 			"%s asks for approvals, and the digest of %s is not known: nobody can say what they approve", v.gate.Name, c.Release.Tag)}
 	case len(v.reject) > 0 && v.gate.Asks.Rejections != v1alpha1.RejectionsIgnore:
 		return &verdict.Hold{Reason: v1alpha1.ApprovalRejectedReason, Message: v.gate.Name + ": rejected by " + truncate.List(reasonsOf(v.reject)), Changes: v.changes}

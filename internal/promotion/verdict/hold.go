@@ -16,6 +16,8 @@ type Hold struct {
 	Reason string
 	// Message says what holds the candidate, and what would end the hold.
 	Message string
+	// OfGates is true if gates hold the candidate for a reason that may also be another's.
+	OfGates bool
 	// Until is when time alone ends the hold; zero means never.
 	Until time.Time
 	// Changes is when time alone changes the message; zero means never.

@@ -15,6 +15,8 @@ type by uint8
 const (
 	// aGate: a RolloutGate, a schedule, or that they could not be read.
 	aGate by = iota + 1
+	// anApproval: a gate that asks for approvals, or that they could not be read.
+	anApproval
 	// anEnvironment: the Environment of the Rollout leaves promotions to users.
 	anEnvironment
 	// anUpstream: an environment before this one.
@@ -35,6 +37,10 @@ var reasons = []struct {
 	{v1alpha1.ScheduleClosedReason, aGate},
 	{v1alpha1.InvalidScheduleReason, aGate},
 	{v1alpha1.GateListFailedReason, aGate},
+	{v1alpha1.ApprovalRequiredReason, anApproval},
+	{v1alpha1.ApprovalRejectedReason, anApproval},
+	{v1alpha1.IdentityNotVerifiedReason, anApproval},
+	{v1alpha1.ApprovalListFailedReason, anApproval},
 	{environmentsv1.AwaitingPromotionReason, anEnvironment},
 	{environmentsv1.UpstreamWithdrawnReason, anUpstream},
 	{environmentsv1.UpstreamFailedReason, anUpstream},
@@ -64,7 +70,11 @@ func rank(reason string) int {
 
 // IsOfGates reports whether a gate, a schedule or an Environment holds a release for the
 // reason.
-func IsOfGates(reason string) bool { return isBy(reason, aGate, anEnvironment, anUpstream) }
+func IsOfGates(reason string) bool { return isBy(reason, aGate, anApproval, anEnvironment, anUpstream) }
+
+// IsOfApprovals reports whether a gate holds a release for the reason because approvals are
+// missing. No bypass lifts that.
+func IsOfApprovals(reason string) bool { return isBy(reason, anApproval) }
 
 // IsOfUpstreams reports whether an environment before this one holds a release for the
 // reason.
