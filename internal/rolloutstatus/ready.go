@@ -47,10 +47,8 @@ func setReady(b basis) {
 	case b.targetsTrail():
 		b.trail(current)
 	default:
-		b.remove(v1alpha1.ReconcilingCondition, v1alpha1.StalledCondition)
-		if b.awaited != nil {
-			b.set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, b.awaited.Holds[0].Reason, waiting(*b.awaited, current))
-		}
+		b.remove(v1alpha1.StalledCondition)
+		b.await(current)
 		b.set(v1alpha1.ReadyCondition, metav1.ConditionTrue, b.successReason(current), b.summary(current))
 	}
 }
@@ -67,6 +65,15 @@ func (b basis) run(current *v1alpha1.DeploymentHistoryEntry) {
 	default:
 		b.wait(metav1.ConditionTrue, runningReason(current), b.summary(current))
 	}
+}
+
+// await reports what a user chose that waits for approvals. What runs is not affected.
+func (b basis) await(current *v1alpha1.DeploymentHistoryEntry) {
+	if b.awaited == nil {
+		b.remove(v1alpha1.ReconcilingCondition)
+		return
+	}
+	b.set(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, b.awaited.Holds[0].Reason, waiting(*b.awaited, current))
 }
 
 func runningReason(current *v1alpha1.DeploymentHistoryEntry) string {

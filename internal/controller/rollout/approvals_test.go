@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -134,6 +135,52 @@ func TestApprovalsThatEndedLongAgoAreDeletedAfterAPromotion(t *testing.T) {
 	s.rest("shop")
 	s.Expect(s.history("shop")[0].Tag).To(Equal("1.1.0"))
 	s.Expect(s.writesTo("RolloutApproval")).To(Equal([]string{"delete RolloutApproval shop-eve"}))
+}
+
+// A pin that waits is asked for once, and so is its release alone.
+func TestAlertsAskForTheApprovalsOfAPin(t *testing.T) {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.deploy("shop")
+	s.Pass(time.Since(s.Clock.Now()) + time.Minute)
+	s.Add(fixture.MakeGate("qa", "shop").Asking(fixture.AskFor(2)).Obj())
+	offer := func(tag string) {
+		s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+			setLatest(o, tag)
+			o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = fixture.DigestOf(tag)
+		})
+		s.rest("shop")
+	}
+	s.rest("shop")
+	s.notifications.Take()
+	for _, step := range []struct {
+		name    string
+		happen  func()
+		alerts  []string
+		kstatus status.Status
+	}{
+		{"a candidate", func() { offer("1.1.0") }, []string{
+			"info ReleaseDetected 1.1.0: release 1.1.0 was detected",
+			"info ApprovalRequired 1.1.0: 1.1.0: RolloutGate qa: 0 of 2 approvals",
+		}, status.CurrentStatus},
+		{"a pin", func() { s.pinTo("1.1.0") }, []string{
+			"info ApprovalRequired 1.1.0: 1.1.0 waits: RolloutGate qa: 0 of 3 approvals",
+		}, status.InProgressStatus},
+		{"one has approved", func() { s.Add(fixture.MakeApproval("bob", "shop", "1.1.0").Obj()) }, nil, status.InProgressStatus},
+		{"another candidate", func() { offer("1.2.0") }, []string{
+			"info ReleaseDetected 1.2.0: release 1.2.0 was detected; it waits: spec.wantedVersion pins 1.1.0; remove it to resume automatic promotions",
+		}, status.InProgressStatus},
+		{"all have approved", func() {
+			s.Add(fixture.MakeApproval("eve", "shop", "1.1.0").Obj(), fixture.MakeApproval("ann", "shop", "1.1.0").Obj())
+		}, []string{
+			"info Approved 1.1.0: 1.1.0 was approved by ann, bob, eve",
+			"info Pinned 1.1.0: promoted 1.1.0 (pinned manually in spec.wantedVersion); waiting for Flux to apply 1.1.0 to 2 targets",
+		}, status.InProgressStatus},
+	} {
+		step.happen()
+		s.rest("shop")
+		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(step.alerts), step.name)
+		s.Expect(s.kstatus("shop")).To(Equal(step.kstatus), step.name)
+	}
 }
 
 func TestTransitionsNameWhoLetAPromotionGo(t *testing.T) {

@@ -23,6 +23,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/identity"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/recheck"
 	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/env"
@@ -128,8 +129,8 @@ func (s *testEnv) try(name string) (ctrl.Result, error) {
 }
 
 // obeysLaw checks that the conditions are what Flux and kstatus expect, with one
-// documented exception: during a running promotion, and after a user has marked it as
-// successful, Ready stays True while Reconciling is True.
+// documented exception: during a running promotion, after a user has marked it as successful,
+// and while a choice waits for approvals, Ready stays True while Reconciling is True.
 func (s *testEnv) obeysLaw(name string) {
 	stored, err := s.stored(name)
 	if err != nil {
@@ -143,8 +144,10 @@ func (s *testEnv) obeysLaw(name string) {
 	}
 	ready := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ReadyCondition)
 	s.Expect(ready).NotTo(BeNil())
-	reconciling := apimeta.IsStatusConditionTrue(rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
-	calm := rollout.Current().State().Running() || ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason
+	condition := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
+	reconciling := condition != nil
+	awaits := reconciling && (verdict.IsOfApprovals(condition.Reason) || condition.Reason == v1alpha1.DigestUnknownReason)
+	calm := awaits || rollout.Current().State().Running() || ready.Reason == v1alpha1.DeploymentMarkedSuccessfulReason
 	if calm && reconciling && ready.Status == metav1.ConditionTrue {
 		ready.Status = metav1.ConditionFalse
 	}

@@ -61,7 +61,7 @@ func (r *Reconciler) announce(ctx context.Context, rollout *v1alpha1.Rollout, s 
 // reported. The culprits are those that the status named before.
 func transitions(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision, before culprits) []transition {
 	changed := changedConditions(rollout, in, d, before)
-	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), lostConsumers(in), changed)
+	return slices.Concat(detected(in, d, changed), noted(d), outcomes(rollout, in, d), lostConsumers(in), changed, awaits(rollout, in, d))
 }
 
 // detected reports all new candidates in one transition, with the hold of the newest one
@@ -104,6 +104,29 @@ func noted(d promotion.Decision) []transition {
 		})
 	}
 	return all
+}
+
+// awaits asks once for the approvals of what a user has chosen.
+func awaits(rollout *v1alpha1.Rollout, in promotion.Input, d promotion.Decision) []transition {
+	was := apimeta.FindStatusCondition(in.Rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
+	now := apimeta.FindStatusCondition(rollout.Status.Conditions, v1alpha1.ReconcilingCondition)
+	if d.Awaited == nil || now == nil || now.Reason != d.Awaited.Holds[0].Reason || was != nil && was.Reason == now.Reason && was.ObservedGeneration == now.ObservedGeneration {
+		return nil
+	}
+	t := ofCondition(rollout, in, now)
+	t.eventType, t.release = corev1.EventTypeWarning, &d.Awaited.Release
+	t.ask(rollout, in, now.Reason)
+	return []transition{t}
+}
+
+// ask says which gates hold the release of the transition, and by which command a user
+// approves it.
+func (t *transition) ask(rollout *v1alpha1.Rollout, in promotion.Input, reason string) {
+	t.metadata[metaTo] = t.release.Tag
+	t.metadata[metaGate] = truncate.List(promotion.Blocking(in, reason, *t.release))
+	if reason == v1alpha1.ApprovalRequiredReason {
+		t.metadata[metaCommand] = approveCommand(rollout, t.release.Tag)
+	}
 }
 
 // lostConsumers reports OCIRepositories that nothing is known to apply any more.
@@ -268,10 +291,7 @@ func ofCondition(rollout *v1alpha1.Rollout, in promotion.Input, c *metav1.Condit
 	case v1alpha1.GatesPassingCondition:
 		t.about(rollout.Status.ReleaseCandidates)
 		if t.metadata[metaTo] != "" {
-			t.metadata[metaGate] = truncate.List(promotion.Blocking(in, c.Reason, *t.release))
-			if c.Reason == v1alpha1.ApprovalRequiredReason {
-				t.metadata[metaCommand] = approveCommand(rollout, t.metadata[metaTo])
-			}
+			t.ask(rollout, in, c.Reason)
 		}
 	case v1alpha1.DeploymentBlockedCondition:
 		t.about(rollout.Status.ReleaseCandidates)
@@ -364,7 +384,7 @@ func needsNoEvent(c *metav1.Condition, d promotion.Decision) bool {
 	case v1alpha1.UnhealthyHealthChecksReason:
 		return d.Action == promotion.FailBake
 	}
-	return false
+	return d.Awaited != nil && verdict.IsOfApprovals(c.Reason) // asked for what a user has chosen, not for others
 }
 
 func eventReason(c *metav1.Condition) string {
