@@ -164,14 +164,18 @@ func (a approving) blocking(reason string, release v1alpha1.VersionInfo) []strin
 // mostRecorded is how many decisions, and how many gates, an entry names.
 const mostRecorded = 10
 
-// record returns who has approved what is promoted; nil if no gate asks.
-func (a approving) record(o Outcome) *v1alpha1.ApprovalRecord {
+// record returns who has approved what is promoted, given whether an override lifts other
+// holds of it; nil if no gate asks.
+func (a approving) record(o Outcome, lifts bool) *v1alpha1.ApprovalRecord {
 	if len(a.gates) == 0 {
 		return nil
 	}
 	answer := approvals.Answer{}
 	if o.Deploys() && o.Grounds != v1alpha1.GroundsAdopted && o.Back == nil {
 		answer = a.answer(o.Release)
+	}
+	if lifts {
+		answer = answer.WithLifting()
 	}
 	record := &v1alpha1.ApprovalRecord{Outcome: outcomeOf(answer, o)}
 	for _, name := range answer.Asked[:min(len(answer.Asked), mostRecorded)] {

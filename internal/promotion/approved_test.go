@@ -89,6 +89,9 @@ func TestReleaseWaitsUntilItIsApproved(t *testing.T) {
 			askingTwo().clusterGates(fixture.MakeClusterGate("freeze").Closed()).approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down", v1alpha1.OverrideSchedules)),
 			"not passing: ClusterRolloutGate freeze",
 		},
+		"nor any schedule where no gate asks": {
+			askingTwo().gates().schedules(closedUntil(one, "nights")).approvals(oncall(v1alpha1.OverrideSchedules)), "RolloutSchedule nights is closed for now",
+		},
 		"but a gate that it names": {
 			askingTwo().clusterGates(fixture.MakeClusterGate("freeze").Closed()).approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down", v1alpha1.OverrideGates)), "",
 		},
@@ -150,6 +153,22 @@ func TestEveryPromotionIsApprovedByItself(t *testing.T) {
 	}
 }
 
+func pins(r *fixture.RolloutBuilder) { r.Pin("1.1.0") }
+
+// oncall overrides what is missing, and more.
+func oncall(alsoLifts ...v1alpha1.OverriddenHold) *fixture.ApprovalBuilder {
+	return decision("oncall", time.Minute).Override(time.Hour, "payments down", alsoLifts...)
+}
+
+// afterMany is a decision after the approvals of more people than an entry names.
+func afterMany(last *fixture.ApprovalBuilder) []*fixture.ApprovalBuilder {
+	all := []*fixture.ApprovalBuilder{}
+	for _, user := range strings.Split("a b c d e f g h i j k l", " ") {
+		all = append(all, decision(user, time.Minute))
+	}
+	return append(all, last)
+}
+
 func TestHistorySaysWhoApproved(t *testing.T) {
 	for name, test := range map[string]struct {
 		given *situation
@@ -158,7 +177,13 @@ func TestHistorySaysWhoApproved(t *testing.T) {
 		"no gate asks": {given(upgrade()), "none"},
 		"approved":     {askingTwo().approvals(decision("bob", time.Minute).As("qa").Because("CHG-1"), decision("carol", time.Minute)), "Approved by bob carol for qa"},
 		"overridden":   {askingTwo().approvals(decision("oncall", time.Minute).Override(time.Hour, "payments down")), "Overridden by oncall for qa"},
-		"a way back":   {given(rollout().Pin("1.0.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.1.0", digestB).Failed(), ran("1.0.0", digestA).Succeeded())).gates(gate("qa").Asking(fixture.AskFor(1))), "NotNeeded by  for "},
+		"past a schedule": {
+			askingTwo().schedules(closedUntil(one, "nights")).approvals(afterMany(oncall(v1alpha1.OverrideSchedules))...), "Overridden by oncall a b c d e f g h i for qa",
+		},
+		"past a gate":                     {askingTwo().clusterGates(fixture.MakeClusterGate("freeze").Closed()).approvals(afterMany(oncall(v1alpha1.OverrideGates))...), "Overridden by oncall a b c d e f g h i for qa"},
+		"past a schedule that is open":    {askingTwo().approvals(afterMany(oncall(v1alpha1.OverrideSchedules))...), "Approved by a b c d e f g h i j for qa"},
+		"past a schedule that a pin does": {askingTwo(pins).schedules(closedUntil(one, "nights")).approvals(afterMany(oncall(v1alpha1.OverrideSchedules))...), "Approved by a b c d e f g h i j for qa"},
+		"a way back":                      {given(rollout().Pin("1.0.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.1.0", digestB).Failed(), ran("1.0.0", digestA).Succeeded())).gates(gate("qa").Asking(fixture.AskFor(1))), "NotNeeded by  for "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := test.given.in()
@@ -252,9 +277,9 @@ func TestMissingApprovalIsAHoldOfAGate(t *testing.T) {
 }
 
 func TestHistorySaysWhetherAUserIsVerified(t *testing.T) {
-	pinned := func(r *fixture.RolloutBuilder) { r.Pin("1.1.0").Annotate(v1alpha1.DeployUserAnnotation, "ann") }
+	signed := func(r *fixture.RolloutBuilder) { r.Pin("1.1.0").Annotate(v1alpha1.DeployUserAnnotation, "ann") }
 	for user, verified := range map[string]bool{"ann": true, "bob": false, "": false} {
-		in := askingTwo(pinned).gates().askedBy(user).in()
+		in := askingTwo(signed).gates().askedBy(user).in()
 		history, err := promotion.Record(in, promotion.Decide(in))
 		if err != nil {
 			t.Fatal(err)

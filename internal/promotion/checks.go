@@ -96,6 +96,24 @@ func holdsPast(rules []rule, rollout *v1alpha1.Rollout, release v1alpha1.Version
 	return holds
 }
 
+// overrideLifts reports whether an override lifts a hold of what is promoted, besides missing
+// approvals.
+func overrideLifts(in Input, o Outcome) bool {
+	circumstances := requested(in.Rollout, o.Release.Tag)
+	switch o.Grounds {
+	case v1alpha1.GroundsPinned, v1alpha1.GroundsForced:
+		circumstances |= chosen
+	case v1alpha1.GroundsFirst:
+		circumstances |= first
+	case v1alpha1.GroundsNewest, v1alpha1.GroundsNext:
+	case v1alpha1.GroundsMoved, v1alpha1.GroundsAdopted, v1alpha1.GroundsRollback:
+		return false
+	}
+	return len(in.Gates.asking()) > 0 && slices.ContainsFunc(promotionChecks(in), func(r rule) bool {
+		return r.past != nil && r.unless&circumstances == 0 && r.past(o.Release) && r.require(o.Release) != nil
+	})
+}
+
 // requested returns what users have lifted for a release by annotation.
 func requested(rollout *v1alpha1.Rollout, tag string) lift {
 	var lifted lift

@@ -179,7 +179,7 @@ func newEntry(in Input, o Outcome, history []v1alpha1.DeploymentHistoryEntry) *v
 		Message:     &message,
 		TriggeredBy: &by,
 		Rollback:    o.Back,
-		Approval:    in.approving().record(o),
+		Approval:    in.approving().record(o, overrideLifts(in, o)),
 	}
 	if o.Recovery != nil {
 		entry.Recovery = v1alpha1.Recovery(o.Recovery.Reason)

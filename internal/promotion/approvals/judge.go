@@ -41,6 +41,8 @@ type Answer struct {
 	Overridden bool
 	// Lifts are the other holds that an override lifts.
 	Lifts []v1alpha1.OverriddenHold
+	// Lifting is that override. It is used if it lifts any.
+	Lifting *v1alpha1.RolloutApproval
 	// Changes is when time alone first changes the answer; zero means never.
 	Changes time.Time
 }
@@ -66,26 +68,41 @@ func (a Approvals) Judge(c Case, gates []Gate) Answer {
 	return answer
 }
 
-// judge asks each gate. An override lets the promotion past the gates that accept its author.
+// judge asks each gate. An override lets the promotion past a gate that accepts its author. It
+// lifts other holds if all accept them.
 func (a *Answer) judge(c Case, gates []Gate, given []v1alpha1.RolloutApproval) {
-	override := overrideOf(c, gates, given)
-	if override != nil {
-		a.Lifts, a.Changes = override.Spec.AlsoLifts, endsAt(override)
-	}
+	var overrides []*v1alpha1.RolloutApproval
 	for _, g := range gates {
-		v := g.count(c, given)
-		a.Changes = verdict.Earlier(a.Changes, v.changes)
+		v, override := g.count(c, given), overrideOf(c, given, g)
+		a.Changes = verdict.Earlier(verdict.Earlier(a.Changes, v.changes), endsAt(override))
 		switch hold := v.hold(c); {
 		case hold == nil:
 			a.use(v.approve...)
 		case override != nil:
-			a.Overridden = true
+			overrides = append(overrides, override)
 		default:
 			a.Holds = append(a.Holds, *hold)
 		}
 	}
-	if override != nil {
-		a.use(override) // its other lifts are used, too
+	if a.Lifting = overrideOf(c, given, gates...); a.Lifting != nil {
+		a.Lifts = a.Lifting.Spec.AlsoLifts
+	}
+	a.override(overrides...)
+}
+
+// WithLifting returns the answer if an override lifts another hold, which uses it too.
+func (a Answer) WithLifting() Answer {
+	a.override(a.Lifting)
+	return a
+}
+
+// override notes overrides that let the promotion go, before all else: they are never cut.
+func (a *Answer) override(overrides ...*v1alpha1.RolloutApproval) {
+	people := a.By
+	a.By, a.Overridden = nil, a.Overridden || len(overrides) > 0
+	a.use(overrides...)
+	for i := range people {
+		a.use(&people[i])
 	}
 }
 
@@ -99,8 +116,8 @@ func (a *Answer) use(given ...*v1alpha1.RolloutApproval) {
 }
 
 // overrideOf returns the newest override of the release that has not ended, and whose author
-// every gate accepts; nil if there is none.
-func overrideOf(c Case, gates []Gate, given []v1alpha1.RolloutApproval) *v1alpha1.RolloutApproval {
+// the gates accept; nil if there is none.
+func overrideOf(c Case, given []v1alpha1.RolloutApproval, gates ...Gate) *v1alpha1.RolloutApproval {
 	for i := range given {
 		override := &given[i]
 		if override.Spec.Decision != v1alpha1.DecisionOverride || !isAbout(override, c.Release) || !c.Now.Before(endsAt(override)) {
@@ -113,8 +130,12 @@ func overrideOf(c Case, gates []Gate, given []v1alpha1.RolloutApproval) *v1alpha
 	return nil
 }
 
+// endsAt returns when an override ends; zero if there is none.
 func endsAt(override *v1alpha1.RolloutApproval) time.Time {
-	if override.Spec.For == nil {
+	switch {
+	case override == nil:
+		return time.Time{}
+	case override.Spec.For == nil:
 		return override.CreationTimestamp.Time
 	}
 	return override.CreationTimestamp.Add(override.Spec.For.Duration)
@@ -140,8 +161,7 @@ type vote struct {
 // count counts the newest decision of each user.
 func (g Gate) count(c Case, newestFirst []v1alpha1.RolloutApproval) vote {
 	v, heard := vote{gate: g, needed: g.Asks.GetCount()}, map[string]bool{}
-	forbid := g.Asks.SelfApproval != v1alpha1.SelfApprovalAllow && c.Requested
-	if forbid && c.Requester == "" {
+	if g.forbidsSelfApproval(c) && c.Requester == "" {
 		v.needed++ // one of them may be the one who asked for it
 	}
 	for i := range newestFirst {
@@ -155,11 +175,9 @@ func (g Gate) count(c Case, newestFirst []v1alpha1.RolloutApproval) vote {
 			continue
 		}
 		heard[name] = true
-		switch {
-		case !g.accepts(name):
-			v.leaveOut(name, "does not count: the gate does not list this ServiceAccount")
-		case forbid && name == c.Requester:
-			v.leaveOut(name, "does not count: "+name+" asked for this release")
+		switch why := g.leavesOut(c, given); {
+		case why != "":
+			v.leaveOut(name, why)
 		case given.Spec.Decision == v1alpha1.DecisionReject:
 			v.reject = append(v.reject, given)
 		default:
@@ -167,6 +185,22 @@ func (g Gate) count(c Case, newestFirst []v1alpha1.RolloutApproval) vote {
 		}
 	}
 	return v
+}
+
+func (g Gate) forbidsSelfApproval(c Case) bool {
+	return c.Requested && g.Asks.SelfApproval != v1alpha1.SelfApprovalAllow
+}
+
+// leavesOut returns why the gate does not count a user's decision; empty if it does.
+func (g Gate) leavesOut(c Case, given *v1alpha1.RolloutApproval) string {
+	name := given.Spec.By.Username
+	switch {
+	case !g.accepts(name):
+		return "does not count: the gate does not list this ServiceAccount"
+	case g.forbidsSelfApproval(c) && name == c.Requester:
+		return "does not count: " + truncate.Text(name, verdict.LongestName) + " asked for this release"
+	}
+	return ""
 }
 
 // hears reports whether a decision is one that the gate asks for.

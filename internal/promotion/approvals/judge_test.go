@@ -133,9 +133,18 @@ func TestWhoseApprovalsCount(t *testing.T) {
 			promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{robot()},
 			one + "; system:serviceaccount:itsm:bot's does not count: the gate does not list this ServiceAccount",
 		},
-		"a ServiceAccount that is listed":            {promotionOf(), []Gate{gate(1, listing("itsm/bot"))}, []*fixture.ApprovalBuilder{robot()}, "goes by system:serviceaccount:itsm:bot"},
-		"the override of a ServiceAccount":           {promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{robot().Override(2*time.Hour, "payments down")}, one},
-		"the override of one that is listed":         {promotionOf(), []Gate{gate(1, listing("itsm/bot"))}, []*fixture.ApprovalBuilder{robot().Override(2*time.Hour, "payments down")}, "overridden by system:serviceaccount:itsm:bot"},
+		"a ServiceAccount that is listed":    {promotionOf(), []Gate{gate(1, listing("itsm/bot"))}, []*fixture.ApprovalBuilder{robot()}, "goes by system:serviceaccount:itsm:bot"},
+		"the override of a ServiceAccount":   {promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{robot().Override(2*time.Hour, "payments down")}, one},
+		"the override of one that is listed": {promotionOf(), []Gate{gate(1, listing("itsm/bot"))}, []*fixture.ApprovalBuilder{robot().Override(2*time.Hour, "payments down")}, "overridden by system:serviceaccount:itsm:bot"},
+		"the override of one that another gate lists": {
+			promotionOf(), []Gate{gate(1, listing("itsm/bot")), {Name: "ClusterRolloutGate prod", Asks: *fixture.AskFor(1)}},
+			[]*fixture.ApprovalBuilder{robot().Override(2*time.Hour, "payments down")}, "ApprovalRequired: ClusterRolloutGate prod: 0 of 1 approvals",
+		},
+		"which others have approved": {
+			promotionOf(), []Gate{{Name: "ClusterRolloutGate prod", Asks: *fixture.AskFor(1)}, gate(2, listing("itsm/bot"))},
+			[]*fixture.ApprovalBuilder{said("bob"), robot().Override(2*time.Hour, "payments down")}, "overridden by system:serviceaccount:itsm:bot bob",
+		},
+		"an override of what is approved":            {promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{said("bob"), said("oncall").Override(2*time.Hour, "payments down")}, "goes by bob"},
 		"a rejection":                                {promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{before(2, said("bob")), said("eve").Reject().Because("leaks")}, "ApprovalRejected: RolloutGate qa: rejected by eve (leaks)"},
 		"a rejection is older than approvals last":   {promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{said("bob"), before(24*30, said("eve").Reject())}, "ApprovalRejected: RolloutGate qa: rejected by eve"},
 		"a rejection of each content":                {promotionOf(), []Gate{gate(1)}, []*fixture.ApprovalBuilder{said("bob"), said("eve").Reject().Digest("")}, "ApprovalRejected: RolloutGate qa: rejected by eve"},
@@ -245,6 +254,11 @@ func TestOverrideLiftsOnlyWhatItNames(t *testing.T) {
 	answer := a.Judge(promotionOf(), []Gate{gate(1)})
 	if diff := cmp.Diff([]v1alpha1.OverriddenHold{v1alpha1.OverrideSchedules}, answer.Lifts); diff != "" {
 		t.Error(diff)
+	}
+	robot := said("system:serviceaccount:itsm:bot").Override(2*time.Hour, "payments down", v1alpha1.OverrideSchedules)
+	answer = given(robot).Judge(promotionOf(), []Gate{gate(1, listing("itsm/bot")), gate(1)})
+	if len(answer.Lifts) > 0 {
+		t.Error("an override lifts other holds, and not every gate accepts its author")
 	}
 	if answer = given(said("bob")).Judge(promotionOf(), []Gate{gate(1)}); len(answer.Lifts) > 0 {
 		t.Error("an approval lifts other holds")
