@@ -195,7 +195,8 @@ type RolloutApprovalSpec struct {
 	// +optional
 	For *metav1.Duration `json:"for,omitempty"`
 
-	// alsoLifts is what an override lifts besides approvals.
+	// alsoLifts is what an override lifts besides approvals, if a gate asks for any. Without
+	// one, it has no effect: the history would not show who used it.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	// +optional
