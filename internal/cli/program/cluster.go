@@ -183,7 +183,7 @@ func NewScheme(images string) (*runtime.Scheme, meta.RESTMapper, error) {
 
 // ScopeOf returns whether objects of a kind have a namespace.
 func ScopeOf(kind schema.GroupVersionKind) meta.RESTScope {
-	others := []string{"CustomResourceDefinition", "SelfSubjectReview", "SelfSubjectAccessReview"}
+	others := []string{"CustomResourceDefinition", "SelfSubjectReview", "SelfSubjectAccessReview", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 	if kinds.IsGlobal(kind.GroupKind()) || slices.Contains(others, kind.Kind) {
 		return meta.RESTScopeRoot
 	}

@@ -94,6 +94,9 @@ func (p *Program) ViewIn(ctx context.Context, facts *snapshot.Snapshot, key clie
 		UnreadSchedules: facts.Refused(&v1alpha1.RolloutSchedule{}, &v1alpha1.ClusterRolloutSchedule{}),
 	}
 	v := View{Snapshot: g.Gather(ctx, rollout, now), Facts: facts, Unread: from.unread}
+	if gather.AsksForApprovals(v.Gates) {
+		v.Approvals.Requesters = gather.Requesters(rollout, v.Approvals.Identity)
+	}
 	// Where schedules or quarantines could not be read, the input has the problem.
 	v.Schedules, _ = g.SchedulesOf(ctx, rollout)
 	v.NamespaceQuarantines = QuarantinesIn(ctx, facts, key.Namespace)

@@ -4,6 +4,7 @@ package request
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,17 @@ func (r Request) given(before []v1alpha1.RolloutApproval, in promotion.Input) []
 	made := r.Decision.DeepCopy()
 	made.CreationTimestamp = metav1.NewTime(in.Now)
 	return append(slices.Clone(before), *made)
+}
+
+// requesters returns who has asked for releases after the request: the user who makes it, if
+// the API server checks that name.
+func (r Request) requesters(in promotion.Input) map[string]string {
+	user := in.Rollout.Annotations[v1alpha1.DeployUserAnnotation]
+	if r.Tag == "" || user == "" || !in.Approvals.Identity.Choosers {
+		return nil
+	}
+	tag, _, _ := strings.Cut(r.Tag, "@")
+	return map[string]string{tag: user}
 }
 
 // RolesAsked returns the roles that gates ask for, each once; the empty one if a gate asks for

@@ -317,6 +317,7 @@ func (r Request) Apply(in promotion.Input) promotion.Input {
 	}
 	if r.signature == ofChoice {
 		in.ForeignAnnotations = nil
+		in.Approvals.Requesters = r.requesters(in)
 	}
 	return in
 }
