@@ -128,10 +128,8 @@ func (d *demo) install(ctx context.Context, plane *controlplane.ControlPlane, pr
 			return nil, fmt.Errorf("register the project's kinds: %w", err)
 		}
 	}
-	if slices.Contains(d.components, "deployment-coordination") {
-		if err := scenario.InstallAdmission(ctx, plane); err != nil {
-			return nil, err
-		}
+	if err := scenario.InstallAdmission(ctx, plane, d.components...); err != nil {
+		return nil, err
 	}
 	kubeconfig, err := scenario.Install(ctx, plane, scenario.Account, d.components...)
 	if err != nil {

@@ -65,10 +65,11 @@ func Install(ctx context.Context, plane *controlplane.ControlPlane, account stri
 	return Credentials(plane, account)
 }
 
-// InstallAdmission creates the objects that make the API server itself pause Deployments
-// that wait for their turn. They take effect some moments later.
-func InstallAdmission(ctx context.Context, plane *controlplane.ControlPlane) error {
-	objects, err := Manifests(ctx, "deployment-coordination")
+// InstallAdmission creates the objects of components that make the API server itself act, such
+// as those that pause Deployments which wait for their turn. They take effect some moments
+// later.
+func InstallAdmission(ctx context.Context, plane *controlplane.ControlPlane, components ...string) error {
+	objects, err := Manifests(ctx, components...)
 	if err != nil {
 		return err
 	}
@@ -138,9 +139,8 @@ func sum(roles []rbacv1.ClusterRole, selectors []metav1.LabelSelector) []rbacv1.
 	return rules
 }
 
-// AggregateForPeople creates Flux's own roles for people, and fills in the rules of
-// Kubernetes' view, edit and admin, as the controller manager of a cluster does.
-func AggregateForPeople(ctx context.Context, plane *controlplane.ControlPlane) error {
+// CreateFluxRoles creates Flux's own roles for people.
+func CreateFluxRoles(ctx context.Context, plane *controlplane.ControlPlane) error {
 	edit, view := FluxEdit(), FluxEdit()
 	view.Name, view.Rules = "flux-view", edit.Rules[1:]
 	edit.Labels = map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true", "rbac.authorization.k8s.io/aggregate-to-admin": "true"}
@@ -149,6 +149,15 @@ func AggregateForPeople(ctx context.Context, plane *controlplane.ControlPlane) e
 		if err := plane.Client().Create(ctx, role); err != nil {
 			return fmt.Errorf("create ClusterRole %s: %w", role.Name, err)
 		}
+	}
+	return nil
+}
+
+// AggregateForPeople creates Flux's own roles for people, and fills in the rules of
+// Kubernetes' view, edit and admin, as the controller manager of a cluster does.
+func AggregateForPeople(ctx context.Context, plane *controlplane.ControlPlane) error {
+	if err := CreateFluxRoles(ctx, plane); err != nil {
+		return err
 	}
 	for _, name := range []string{"view", "edit", "admin"} { // each contains the one before
 		all := &rbacv1.ClusterRoleList{}

@@ -180,7 +180,7 @@ func conditionOf(c *coordinationv1.DeploymentCoordination, kind string) string {
 // Deployments, and waits until it is in effect.
 func installPolicy(t *testing.T, plane *env.Plane) {
 	t.Helper()
-	if err := scenario.InstallAdmission(t.Context(), plane.ControlPlane); err != nil {
+	if err := scenario.InstallAdmission(t.Context(), plane.ControlPlane, "deployment-coordination"); err != nil {
 		t.Fatal(err)
 	}
 	awaitPolicy(t, plane)
