@@ -36,6 +36,7 @@ var selectorFields = map[schema.GroupKind][][]string{
 	},
 	scheduleKind:          {rolloutSelectorPath},
 	clusterQuarantineKind: {namespaceSelectorPath},
+	clusterGateKind:       {rolloutSelectorPath, namespaceSelectorPath},
 	clusterScheduleKind:   {rolloutSelectorPath, namespaceSelectorPath},
 	coordinationKind:      {{"spec", "labelSelector"}},
 }
