@@ -106,10 +106,13 @@ func (a approving) lifts(hold v1alpha1.OverriddenHold) func(v1alpha1.VersionInfo
 	return func(release v1alpha1.VersionInfo) bool { return slices.Contains(a.answer(release).Lifts, hold) }
 }
 
-// changes returns when time alone first changes what people have said of a candidate; zero means
-// never. An approval may expire while something else holds the release.
-func (a approving) changes(candidates []Verdict) time.Time {
+// changes returns when time alone first changes what people have said of a candidate, or of what
+// a user chose; zero means never. An approval may expire while something else holds the release.
+func (a approving) changes(candidates []Verdict, awaited *Verdict) time.Time {
 	var first time.Time
+	if awaited != nil {
+		first = a.answer(awaited.Release).Changes
+	}
 	for i := range candidates {
 		first = verdict.Earlier(first, a.answer(candidates[i].Release).Changes)
 	}

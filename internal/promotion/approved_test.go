@@ -293,5 +293,15 @@ func TestExpiryIsLookedAtWhileSomethingElseHolds(t *testing.T) {
 	diff(t, noon.Add(time.Hour), promotion.Decide(s.in()).RecheckAt)
 }
 
+func TestExpiryIsLookedAtWhileAPinWaits(t *testing.T) {
+	older := func(r *fixture.RolloutBuilder) {
+		r.Pin("0.9.0").Releases(version("0.9.0", digestC), version("1.0.0", digestA))
+	}
+	approved := fixture.MakeApproval("bob", "shop", "0.9.0").Digest(digestC).At(noon.Add(-167 * time.Hour))
+	d := promotion.Decide(askingTwo(older).approvals(approved).in())
+	diff(t, "0.9.0", d.Awaited.Release.Tag)
+	diff(t, noon.Add(time.Hour), d.RecheckAt)
+}
+
 // ran is an entry of content.
 func ran(tag, digest string) *fixture.EntryBuilder { return entry(tag).Version(version(tag, digest)) }

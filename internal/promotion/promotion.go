@@ -99,7 +99,7 @@ func Decide(in Input) Decision {
 	d.Releases = Releases{Ledger: kept.Ledger, Full: kept.Full, Candidates: k.candidates, MetadataResolved: resolved}
 	k.ledger = kept.Ledger
 	d.Requests = answers(in, d.Outcome, k)
-	d.RecheckAt = recheckAt(in.Now, in.Targets, d.Candidates, until, c.at, lateAt, backAt, resolvedAt, in.approving().changes(d.Candidates))
+	d.RecheckAt = recheckAt(in.Now, in.Targets, d.Candidates, until, c.at, lateAt, backAt, resolvedAt, in.approving().changes(d.Candidates, d.Awaited))
 	return d
 }
 
