@@ -86,7 +86,7 @@ func (e *explained) check(t *testing.T, what string, in promotion.Input) {
 // holds are left that it says.
 func (e *explained) checkRemedies(t *testing.T, what string, in promotion.Input, held promotion.Verdict) {
 	t.Helper()
-	remedies := explain.Remedies(in, held, nil)
+	remedies := explain.Remedies(in, held, explain.User{})
 	for i, remedy := range remedies {
 		asked := fmt.Sprintf("%s: %s, after %s %v", what, held.Release.Tag, remedy.Request.Verb, remedy.Request.Args)
 		d := promotion.Decide(remedy.Request.Apply(in))
