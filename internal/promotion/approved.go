@@ -49,16 +49,25 @@ const clusterGate = v1alpha1.ClusterRolloutGateKind + " "
 
 // answer says whether a release has the approvals that gates ask for.
 func (a approving) answer(release v1alpha1.VersionInfo) approvals.Answer {
-	if len(a.gates) == 0 {
-		return approvals.Answer{}
-	}
-	c := approvals.Case{Now: a.now, Rollout: a.rollout, Release: release, Manual: a.isChosen(release)}
-	c.Requested = c.Manual || a.rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag || a.rollout.Annotations[v1alpha1.PromoteAnnotation] == release.Tag
-	c.Requester = a.given.Requesters[release.Tag]
-	if c.Manual && a.isProven(release) {
+	c := a.promoting(release)
+	if len(a.gates) == 0 || c.Manual && a.isProven(release) {
 		return approvals.Answer{}
 	}
 	return a.given.Judge(c, a.gates)
+}
+
+// answerForContent says whether content has them that runs, or is to run, without anybody
+// having asked for it.
+func (a approving) answerForContent(release v1alpha1.VersionInfo) approvals.Answer {
+	c := a.promoting(release)
+	c.Requested = false
+	return a.given.Judge(c, a.gates)
+}
+
+func (a approving) promoting(release v1alpha1.VersionInfo) approvals.Case {
+	c := approvals.Case{Now: a.now, Rollout: a.rollout, Release: release, Manual: a.isChosen(release), Requester: a.given.Requesters[release.Tag]}
+	c.Requested = c.Manual || a.rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag || a.rollout.Annotations[v1alpha1.PromoteAnnotation] == release.Tag
+	return c
 }
 
 // isChosen reports whether a user pins or forces the release.
@@ -87,18 +96,22 @@ func (a approving) isProven(release v1alpha1.VersionInfo) bool {
 // Only an override lets it go without.
 func everyApprovalGiven(a approving) check {
 	return func(release v1alpha1.VersionInfo) *verdict.Hold {
-		holds := a.answer(release).Holds
-		if len(holds) == 0 {
-			return nil
-		}
-		hold := holds[0]
-		var messages []string
-		for _, h := range holds {
-			messages, hold.Changes = append(messages, h.Message), verdict.Earlier(hold.Changes, h.Changes)
-		}
-		hold.Message = truncate.Join(messages, "; ")
-		return &hold
+		return firstOf(a.answer(release).Holds)
 	}
+}
+
+// firstOf returns the first hold, with what all of them say; nil if there is none.
+func firstOf(holds []verdict.Hold) *verdict.Hold {
+	if len(holds) == 0 {
+		return nil
+	}
+	hold := holds[0]
+	var messages []string
+	for _, h := range holds {
+		messages, hold.Changes = append(messages, h.Message), verdict.Earlier(hold.Changes, h.Changes)
+	}
+	hold.Message = truncate.Join(messages, "; ")
+	return &hold
 }
 
 // lifts returns for which releases a person lifts gates, or schedules, besides approvals.
@@ -174,15 +187,45 @@ func (a approving) record(o Outcome, lifts bool) *v1alpha1.ApprovalRecord {
 		return nil
 	}
 	answer := approvals.Answer{}
-	if o.Deploys() && o.Grounds != v1alpha1.GroundsAdopted && o.Back == nil {
+	switch {
+	case o.Grounds == v1alpha1.GroundsAdopted || o.Back != nil:
+	case o.Reason == v1alpha1.TagMovedReason:
+		answer = a.answerForContent(o.Release)
+	default:
 		answer = a.answer(o.Release)
 	}
 	if lifts {
 		answer = answer.WithLifting()
 	}
-	record := &v1alpha1.ApprovalRecord{Outcome: outcomeOf(answer, o)}
+	return recordOf(answer)
+}
+
+// approvedSince returns who has approved the content that runs, if nobody had when it was
+// recorded; nil if that is not so, or is recorded already.
+func (a approving) approvedSince() *v1alpha1.ApprovalRecord {
+	current := a.rollout.Current()
+	if current == nil || current.Approval == nil || current.Approval.Outcome != v1alpha1.OutcomeMissing {
+		return nil
+	}
+	answer := a.answerForContent(current.Version)
+	if len(answer.Asked) == 0 || len(answer.Holds) > 0 {
+		return nil
+	}
+	return recordOf(answer)
+}
+
+// ApprovesContent reports whether people have approved content that runs without that: the
+// version's decisions must be confirmed before [Record] says so.
+func ApprovesContent(in Input) bool { return in.approving().approvedSince() != nil }
+
+// recordOf returns an answer as the history has it.
+func recordOf(answer approvals.Answer) *v1alpha1.ApprovalRecord {
+	record := &v1alpha1.ApprovalRecord{Outcome: outcomeOf(answer)}
 	for _, name := range answer.Asked[:min(len(answer.Asked), mostRecorded)] {
 		record.Gates = append(record.Gates, shownGate(name))
+	}
+	if len(answer.Holds) > 0 {
+		return record
 	}
 	for _, by := range answer.By[:min(len(answer.By), mostRecorded)] {
 		record.By = append(record.By, v1alpha1.RecordedApproval{
@@ -192,9 +235,9 @@ func (a approving) record(o Outcome, lifts bool) *v1alpha1.ApprovalRecord {
 	return record
 }
 
-func outcomeOf(answer approvals.Answer, o Outcome) v1alpha1.ApprovalOutcome {
+func outcomeOf(answer approvals.Answer) v1alpha1.ApprovalOutcome {
 	switch {
-	case o.Reason == v1alpha1.TagMovedReason:
+	case len(answer.Holds) > 0:
 		return v1alpha1.OutcomeMissing
 	case len(answer.Asked) == 0:
 		return v1alpha1.OutcomeNotNeeded

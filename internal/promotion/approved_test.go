@@ -10,6 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -301,6 +302,103 @@ func TestExpiryIsLookedAtWhileAPinWaits(t *testing.T) {
 	d := promotion.Decide(askingTwo(older).approvals(approved).in())
 	diff(t, "0.9.0", d.Awaited.Release.Tag)
 	diff(t, noon.Add(time.Hour), d.RecheckAt)
+}
+
+// approvedBefore is the entry of 1.1.0 with digestB, which people approved at eleven.
+func approvedBefore() *fixture.EntryBuilder {
+	return ran("1.1.0", digestB).Approval(&v1alpha1.ApprovalRecord{Outcome: v1alpha1.OutcomeApproved})
+}
+
+// otherContent is a Rollout whose target has pulled digestC under the tag of the newest entry.
+func otherContent(newest *fixture.EntryBuilder) *situation {
+	s := given(rollout().Releases(version("1.1.0", digestC)).History(newest)).gates(gate("qa").Asking(fixture.AskFor(1))).targets(pulls(image, digestC))
+	s.input.Policy.Image = image
+	s.input.Targets.All = s.input.Compared()
+	return s
+}
+
+func ofContent(user, digest string) *fixture.ApprovalBuilder {
+	return fixture.MakeApproval(user, "shop", "1.1.0").Digest(digest).At(noon)
+}
+
+func TestOtherContentThanApprovedIsNoProof(t *testing.T) {
+	for name, test := range map[string]struct {
+		given    *situation
+		mismatch bool
+	}{
+		"at the pull":                   {otherContent(approvedBefore().Deploying()), true},
+		"which others have approved":    {otherContent(approvedBefore().Deploying()).approvals(ofContent("bob", digestC)), false},
+		"while no gate asks":            {otherContent(approvedBefore().Deploying()).gates(), false},
+		"after it has succeeded":        {otherContent(approvedBefore().Succeeded()), false},
+		"that nobody needed to approve": {otherContent(ran("1.1.0", digestB).Deploying()), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.in()
+			in.Targets.All = in.Compared()
+			diff(t, test.mismatch, in.Targets.All[0].Mismatch)
+			diff(t, !test.mismatch, promotion.Decide(in).Reason == v1alpha1.TagMovedReason)
+		})
+	}
+}
+
+func TestContentThatNobodyApprovedIsRecorded(t *testing.T) {
+	missing := func() *fixture.EntryBuilder {
+		return ran("1.1.0", digestC).Approval(&v1alpha1.ApprovalRecord{Outcome: v1alpha1.OutcomeMissing}).Succeeded()
+	}
+	for name, test := range map[string]struct {
+		given *situation
+		want  string
+	}{
+		"when it moves":                       {otherContent(approvedBefore().Succeeded()), "Missing by "},
+		"if it was approved before":           {otherContent(approvedBefore().Succeeded()).approvals(ofContent("bob", digestC)), "Approved by bob"},
+		"but not if other content was":        {otherContent(approvedBefore().Succeeded()).approvals(ofContent("bob", digestB)), "Missing by "},
+		"nor if no gate asks about it":        {otherContent(approvedBefore().Succeeded()).gates(gate("qa").Asking(manualOnly())), "NotNeeded by "},
+		"until somebody approves it":          {otherContent(missing()).approvals(ofContent("bob", digestC)), "Approved by bob"},
+		"or overrides that":                   {otherContent(missing()).approvals(ofContent("eve", digestC).Override(time.Hour, "payments down")), "Overridden by eve"},
+		"and still":                           {otherContent(missing()), "Missing by "},
+		"and still, if gates ask no more":     {otherContent(missing()).gates(), "Missing by "},
+		"and not by who approved it too soon": {otherContent(missing()).approvals(ofContent("bob", digestC).At(eleven)), "Missing by "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := test.given.in()
+			in.Targets.All = in.Compared()
+			history, err := promotion.Record(in, promotion.Decide(in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := string(history[0].Approval.Outcome) + " by "
+			for _, by := range history[0].Approval.By {
+				got += by.Username
+			}
+			diff(t, test.want, got)
+		})
+	}
+}
+
+func manualOnly() *v1alpha1.Approvals {
+	asks := fixture.AskFor(1)
+	asks.AppliesTo = []v1alpha1.ApprovedPromotion{v1alpha1.ApproveManual}
+	return asks
+}
+
+// A pinned tag that Flux does not report has a digest, too.
+func TestRegistryIsAskedWhatIsApproved(t *testing.T) {
+	pins := func(r *fixture.RolloutBuilder) { r.Pin("2.0.0") }
+	diff(t, "2.0.0", promotion.MissingMetadata(askingTwo(pins).in())[0].Tag)
+	diff(t, false, promotion.MissingMetadata(askingTwo(pins).gates().in())[0].Tag == "2.0.0")
+	described := askingTwo(func(r *fixture.RolloutBuilder) {
+		r.Releases(release("1.0.0").Created(eleven).Obj(), release("1.1.0").Created(eleven).Obj())
+	})
+	diff(t, "1.1.0", promotion.MissingMetadata(described.in())[0].Tag)
+
+	known := askingTwo(pins).knows(description{releases.Metadata{Tag: "2.0.0", Digest: digestC}})
+	diff(t, digestC, *promotion.Decide(known.in()).Awaited.Release.Digest)
+	for _, user := range []string{"ann", "bob", "eve"} {
+		known.approvals(fixture.MakeApproval(user, "shop", "2.0.0").Digest(digestC).At(noon))
+	}
+	d := promotion.Decide(known.in())
+	diff(t, promotion.Promote, d.Action)
+	diff(t, digestC, *d.Release.Digest)
 }
 
 // ran is an entry of content.

@@ -53,6 +53,9 @@ func Record(in Input, d Decision) ([]v1alpha1.DeploymentHistoryEntry, error) {
 	if !d.Action.Promotes() {
 		b.recordApplied()
 		b.recordClock(d.Outcome)
+		if since := in.approving().approvedSince(); since != nil {
+			history[0].Approval = since
+		}
 	}
 	switch pulled := in.Content().Pulled(); d.Action {
 	case Promote, Supersede, Adopt:

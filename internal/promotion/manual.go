@@ -19,7 +19,7 @@ func chosenManually(in Input, k known) (choice, bool) {
 	if k.problem != nil || wanted == "" || in.Policy.IsDeployed(history, releases.Name(wanted)) && !confirmed {
 		return choice{}, false
 	}
-	release := releases.Name(wanted).In(k.ledger)
+	release := chosenRelease(in, wanted, k.ledger)
 	if len(holdsPast(k.rules, in.Rollout, release, chosen)) > 0 {
 		return choice{}, false
 	}
@@ -34,6 +34,16 @@ func chosenManually(in Input, k known) (choice, bool) {
 	return c, true
 }
 
+// chosenRelease returns the release that a user names. If gates ask for approvals, it has the
+// digest from the registry: Flux may not report the tag.
+func chosenRelease(in Input, name string, ledger []v1alpha1.VersionInfo) v1alpha1.VersionInfo {
+	release := releases.Name(name).In(ledger)
+	if len(in.Gates.asking()) > 0 && release.Digest == nil {
+		release = in.registry().Completed(release)
+	}
+	return release
+}
+
 // awaited returns the release that a user chose, and what approvals it waits for; nil if it
 // does not wait.
 func awaited(in Input, ledger []v1alpha1.VersionInfo) *Verdict {
@@ -41,7 +51,7 @@ func awaited(in Input, ledger []v1alpha1.VersionInfo) *Verdict {
 	if len(people.gates) == 0 || wanted == "" || impossible(in.Rollout, in.Policy, ledger) != nil || in.Policy.IsDeployed(in.Rollout.Status.History, releases.Name(wanted)) {
 		return nil
 	}
-	release := releases.Name(wanted).In(ledger)
+	release := chosenRelease(in, wanted, ledger)
 	hold := everyApprovalGiven(people)(release)
 	if hold == nil {
 		return nil

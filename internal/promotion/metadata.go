@@ -33,14 +33,17 @@ func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 	for _, release := range marksToAsk(in) {
 		lacking.Note(release)
 	}
+	if wanted := releases.Name(in.Policy.Chosen(in.Rollout)).In(ledger); in.lacksDigest(wanted) {
+		lacking.Note(wanted)
+	}
 	for i, v := range slices.Backward(kept.Ledger) {
 		describes := i == len(kept.Ledger)-1 // the Rollout itself
-		if lacks(in.Targets, v) && !kept.Omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
+		if in.lacks(v) && !kept.Omitted[v.Tag] || describes && in.Rollout.Status.ArtifactType == nil {
 			lacking.Note(v)
 		}
 	}
 	for _, release := range in.Content().KnownEntries() {
-		if lacks(in.Targets, release) {
+		if in.lacks(release) {
 			lacking.Note(release)
 		}
 	}
@@ -51,9 +54,14 @@ func MissingMetadata(in Input) []v1alpha1.VersionInfo {
 }
 
 // lacks reports whether metadata of a release is missing: all of it, or the digest if a target
-// gets that.
-func lacks(targets content.Targets, v v1alpha1.VersionInfo) bool {
-	return !releases.HasMetadata(v) || targets.Pinned != content.NonePinned && v.Digest == nil
+// gets that, or people approve it.
+func (in Input) lacks(v v1alpha1.VersionInfo) bool {
+	return !releases.HasMetadata(v) || in.Targets.Pinned != content.NonePinned && v.Digest == nil || in.lacksDigest(v)
+}
+
+// lacksDigest reports whether a release lacks the digest that people approve.
+func (in Input) lacksDigest(v v1alpha1.VersionInfo) bool {
+	return v.Digest == nil && len(in.Gates.asking()) > 0
 }
 
 // ResolveMetadata adds what is known from the registry to a status: to the history, and, from the

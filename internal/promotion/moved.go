@@ -24,6 +24,9 @@ func (in Input) lacksProof(t content.Target) *verdict.Hold {
 	if t.Image == "" || t.Image != in.Policy.Image || current.State() == v1alpha1.BakeSucceeded {
 		return nil
 	}
+	if hold := in.lacksApproval(current, t.Digest); hold != nil {
+		return hold
+	}
 	byUser := current.TriggeredBy != nil && current.TriggeredBy.Kind == v1alpha1.TriggeredByUser
 	if byUser && proven(current.Version) != nil {
 		return nil
@@ -33,6 +36,15 @@ func (in Input) lacksProof(t content.Target) *verdict.Hold {
 		pulled = v1alpha1.VersionInfo{Tag: current.Version.Tag, Digest: &t.Digest}
 	}
 	return proven(pulled)
+}
+
+// lacksApproval returns why content may not take the place of what people have approved.
+func (in Input) lacksApproval(current *v1alpha1.DeploymentHistoryEntry, digest string) *verdict.Hold {
+	record := current.Approval
+	if record == nil || record.Outcome != v1alpha1.OutcomeApproved && record.Outcome != v1alpha1.OutcomeOverridden {
+		return nil
+	}
+	return firstOf(in.approving().answerForContent(v1alpha1.VersionInfo{Tag: current.Version.Tag, Digest: &digest}).Holds)
 }
 
 // decided returns the newest entry that was decided; nil if there is none. Each entry before

@@ -30,6 +30,7 @@ func setConditions(b basis) {
 	setTargetsApplied(b)
 	setUpstreamWithdrew(b)
 	setRolledBack(b)
+	setRunsUnapproved(b)
 	setReady(b)
 }
 
@@ -128,6 +129,23 @@ func setRolledBack(b basis) {
 	default:
 		b.set(v1alpha1.RolledBackCondition, metav1.ConditionFalse, back.Reason, back.Message)
 	}
+}
+
+// setRunsUnapproved sets the condition True while content runs that nobody has approved,
+// although gates asked for that. Nothing could keep Flux from pulling it.
+func setRunsUnapproved(b basis) {
+	current := b.Rollout.Current()
+	if current == nil || current.Approval == nil || current.Approval.Outcome != v1alpha1.OutcomeMissing {
+		b.remove(v1alpha1.RunsUnapprovedCondition)
+		return
+	}
+	digest := releases.OrEmpty(current.Version.Digest)
+	if digest != "" {
+		digest = ", " + digest
+	}
+	b.set(v1alpha1.RunsUnapprovedCondition, metav1.ConditionTrue, v1alpha1.RunsUnapprovedReason,
+		fmt.Sprintf("%s was pushed again, and nobody has approved what runs now%s: approve this content, or pin a release that has its approvals",
+			current.Version.Tag, digest))
 }
 
 // setDeploymentBlocked sets the condition True while the health of the running release

@@ -98,3 +98,27 @@ func TestChoiceThatWaitsForApprovalsIsShown(t *testing.T) {
 		})
 	}
 }
+
+// What nobody has approved is shown until somebody approves it, or something else runs.
+func TestContentThatNobodyApprovedIsShown(t *testing.T) {
+	for outcome, want := range map[v1alpha1.ApprovalOutcome]string{
+		v1alpha1.OutcomeMissing: "True RunsUnapproved: 1.0.0 was pushed again, and nobody has approved what runs now, sha256:moved: " +
+			"approve this content, or pin a release that has its approvals",
+		v1alpha1.OutcomeApproved: "", v1alpha1.OutcomeOverridden: "", v1alpha1.OutcomeNotNeeded: "",
+	} {
+		t.Run(string(outcome), func(t *testing.T) {
+			g := NewWithT(t)
+			entry := fixture.MakeEntry("1.0.0").Succeeded().Approval(&v1alpha1.ApprovalRecord{Outcome: outcome})
+			rollout := fixture.MakeRollout("shop").Ledger("1.0.0").History(entry.Version(fixture.MakeRelease("1.0.0").Digest("sha256:moved").Obj())).Obj()
+			rollout.Status.Conditions = []metav1.Condition{{Type: v1alpha1.RunsUnapprovedCondition, Status: metav1.ConditionTrue}}
+			in := promotion.Input{Now: fixture.Noon, Rollout: rollout, Policy: releases.Policy{Name: "shop", Latest: &rollout.Status.AvailableReleases[0]}}
+			status, err := After(in, promotion.Decide(in))
+			g.Expect(err).NotTo(HaveOccurred())
+			got := ""
+			if is := apimeta.FindStatusCondition(status.Conditions, v1alpha1.RunsUnapprovedCondition); is != nil {
+				got = string(is.Status) + " " + is.Reason + ": " + is.Message
+			}
+			g.Expect(got).To(Equal(want))
+		})
+	}
+}

@@ -42,17 +42,26 @@ func (r *Reconciler) confirmed(ctx context.Context, s *gather.Snapshot) (promoti
 			return d, err
 		}
 	}
-	switch {
-	case d.Reason == v1alpha1.TagMovedReason:
-	case d.Action.Promotes():
+	moved := d.Reason == v1alpha1.TagMovedReason
+	if d.Action.Promotes() && !moved {
 		return r.confirmPromotion(ctx, s, d)
-	case !endsFor(s.Rollout, d.Action):
-		return d, nil
+	}
+	if err := r.confirmContent(ctx, s, moved); err != nil || !moved && !endsFor(s.Rollout, d.Action) {
+		return d, err
 	}
 	if err := r.gatherer().Confirm(ctx, s); err != nil {
 		return d, err
 	}
 	return promotion.Decide(s.Input), nil
+}
+
+// confirmContent lists what people have said of content that nobody has promoted, before the
+// history says who has approved it.
+func (r *Reconciler) confirmContent(ctx context.Context, s *gather.Snapshot, moved bool) error {
+	if !gather.AsksForApprovals(s.Gates) || !moved && !promotion.ApprovesContent(s.Input) {
+		return nil
+	}
+	return r.gatherer().ConfirmApprovals(ctx, s, s.Rollout.Current().Version.Tag)
 }
 
 // confirmPromotion asks the upstreams themselves before their proof lets a release go,
