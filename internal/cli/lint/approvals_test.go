@@ -17,7 +17,7 @@ func TestRoleOfAGateThatNobodyHasIsFound(t *testing.T) {
 		resource, verb, role string
 		want                 []string
 	}{
-		"a typo":                     {"rollouts", "approve:security", "secuirty", []string{nobody}},
+		"another role":               {"rollouts", "approve:security", "safety", []string{nobody}},
 		"the role":                   {"rollouts", "approve:security", "security", nil},
 		"all verbs":                  {"rollouts", "*", "security", nil},
 		"all resources":              {"*", "approve:other", "security", []string{nobody}},
