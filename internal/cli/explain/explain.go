@@ -160,7 +160,10 @@ func try(in promotion.Input, r request.Request, tag string) Remedy {
 		return Remedy{Request: r, Promotes: true}
 	}
 	remedy := Remedy{Request: r}
-	if left := promotion.StandingOf(in, d, tag).Verdict; left != nil {
+	switch left := promotion.StandingOf(in, d, tag).Verdict; {
+	case d.Awaited != nil && d.Awaited.Release.Tag == tag:
+		remedy.Left = d.Awaited.Holds
+	case left != nil:
 		remedy.Left = left.Holds
 	}
 	return remedy

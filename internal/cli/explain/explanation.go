@@ -43,6 +43,9 @@ type Explanation struct {
 	// Rollback says whether the Rollout goes back by itself; absent if there is nothing to
 	// say, or if Now is the rollback.
 	Rollback *Rollback `json:"rollback,omitempty"`
+	// Awaited is the release that a user chose and that waits for approvals; absent if there is
+	// none.
+	Awaited *Candidate `json:"awaited,omitempty"`
 	// Candidates are the releases newer than the current one, newest first.
 	Candidates []Candidate `json:"candidates"`
 	// Changes is when time alone may change something; absent if it never does.
@@ -138,6 +141,11 @@ func Explain(in promotion.Input, d promotion.Decision, remedies int, user User) 
 		Rollback: rollbackOf(d), HealthChecks: measured.Of(in.Rollout, in.Health.Checks),
 	}
 	e.Problems, e.Remedies = append(e.Problems, targetProblems(in.Targets.All, e.Current)...), OfState(in, e.State, user)
+	if d.Awaited != nil {
+		awaited := CandidateOf(in, *d.Awaited)
+		awaited.Remedies = Commands(in, *d.Awaited, user)
+		e.Awaited = &awaited
+	}
 	for i, verdict := range d.Candidates {
 		candidate := CandidateOf(in, verdict)
 		if i < remedies {

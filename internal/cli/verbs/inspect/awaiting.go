@@ -92,7 +92,7 @@ func (g *getting) addAwaited(ctx context.Context, v program.View, answer *Awaite
 // awaited returns what waits for approvals: the release that is pinned, or else the newest
 // one; nil if none does.
 func awaited(v program.View) *promotion.Verdict {
-	if pinned := promotion.StandingOf(v.Input, v.Decision, v.Rollout.Pinned()).Verdict; pinned != nil {
+	if pinned := v.Decision.Awaited; pinned != nil {
 		return onlyAwaited(pinned)
 	}
 	for i := range v.Decision.Candidates {

@@ -21,6 +21,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
@@ -89,6 +90,9 @@ func (e *explaining) run(ctx context.Context, name string) error {
 func Explanation(v program.View, remedies int) explain.Explanation {
 	x := explain.Explain(v.Input, v.Decision, remedies, v.User())
 	x.TypeMeta = program.AnswerKind("Explanation")
+	if x.Awaited != nil {
+		sayWhoMay(v, x.Awaited.Holds)
+	}
 	for i := range x.Candidates {
 		sayWhoMay(v, x.Candidates[i].Holds)
 	}
@@ -150,7 +154,12 @@ func (e *explaining) all(v program.View, x explain.Explanation) {
 	e.state(v, x)
 	e.problems(v, x)
 	e.rollback(v, x)
-	for _, alike := range grouped(x.Candidates) {
+	if x.Awaited != nil {
+		e.Program.Out.Line("")
+		e.Program.Out.Prose("%s was chosen, and waits. Until then, no other release goes out.", x.Awaited.Version)
+		e.candidate(v, *x.Awaited)
+	}
+	for _, alike := range grouped(withoutAwaited(x)) {
 		e.Program.Out.Line("")
 		e.candidate(v, alike[0])
 		e.others(alike[1:])
@@ -167,6 +176,11 @@ func (e *explaining) all(v program.View, x explain.Explanation) {
 		return
 	}
 	e.Program.Out.Prose("%s", forecast)
+}
+
+// withoutAwaited returns the candidates that are not shown already.
+func withoutAwaited(x explain.Explanation) []explain.Candidate {
+	return slices.DeleteFunc(slices.Clone(x.Candidates), func(c explain.Candidate) bool { return x.Awaited != nil && c.Version == x.Awaited.Version })
 }
 
 func (e *explaining) headline(v program.View, x explain.Explanation) string {
@@ -454,6 +468,9 @@ func (e *explaining) answer(v program.View) tagAnswer {
 	standing := promotion.StandingOf(v.Input, v.Decision, e.tag)
 	x := Explanation(v, 0)
 	x.Candidates = []explain.Candidate{}
+	if awaited := v.Decision.Awaited; awaited != nil && releases.Name(e.tag).Is(awaited.Release) {
+		standing.Verdict, standing.Message = awaited, e.tag+" was chosen, and waits"
+	}
 	if standing.Verdict != nil {
 		candidate := explain.CandidateOf(v.Input, *standing.Verdict)
 		candidate.Remedies = explain.Commands(v.Input, *standing.Verdict, v.User())
