@@ -9,6 +9,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
@@ -28,6 +29,7 @@ func (s *simulating) events(v *program.View) (all []simulation.Event, said []str
 		{"--release", s.releases, release},
 		{"--gate", s.gates, gateChange},
 		{"--health", s.health, healthChange},
+		{"--approved", s.approved, approvedBy},
 	} {
 		for _, text := range group.texts {
 			what, at, when, err := s.when(v.Now, text)
@@ -68,6 +70,38 @@ func release(_ *program.View, tag string) (func(*promotion.Input), string, error
 		in.Policy.Scanned = append(slices.Clone(in.Policy.Scanned), tag)
 	}, tag + " appears", nil
 }
+
+// approvedBy makes as many people approve a release as gates ask for.
+func approvedBy(v *program.View, tag string) (func(*promotion.Input), string, error) {
+	if !releases.IsTag(tag) {
+		return nil, "", fmt.Errorf("%q cannot be a tag in an OCI registry", tag)
+	}
+	if len(v.RolesAsked()) == 0 {
+		return nil, "", fmt.Errorf("no gate of Rollout %s asks for approvals", v.Rollout.Name)
+	}
+	return func(in *promotion.Input) {
+			in.Approvals.Given = append(slices.Clone(in.Approvals.Given), enough(*in, tag)...)
+		},
+		"all who are asked approve " + tag, nil
+}
+
+// enough returns approvals of a release in each role that is asked for, by as many people as a
+// gate can ask for and one more: whoever has asked for the release may be among them.
+func enough(in promotion.Input, tag string) []v1alpha1.RolloutApproval {
+	var all []v1alpha1.RolloutApproval
+	for _, role := range request.RolesAsked(in.Gates) {
+		for person := range mostAsked + 1 {
+			name := fmt.Sprintf("%s-%d", role, person)
+			given := *request.ApproveAs(name, role, v1alpha1.VersionInfo{Tag: tag}, false).Decision
+			given.Name, given.UID, given.CreationTimestamp = name, types.UID(name), metav1.NewTime(in.Now)
+			all = append(all, given)
+		}
+	}
+	return all
+}
+
+// mostAsked is how many people a gate can ask for.
+const mostAsked = 10
 
 // gateChange opens or closes a gate, or makes it allow some tags only.
 func gateChange(v *program.View, text string) (func(*promotion.Input), string, error) {

@@ -28,8 +28,8 @@ type SimulationList struct {
 
 // fleet simulates all Rollouts of the namespace, or of all namespaces.
 func (s *simulating) fleet(ctx context.Context) error {
-	if len(s.releases)+len(s.gates)+len(s.health) > 0 || s.pin != "" {
-		return errors.New("--release, --gate, --health and --pin are about one Rollout: name it")
+	if len(s.releases)+len(s.gates)+len(s.health)+len(s.approved) > 0 || s.pin != "" {
+		return errors.New("--release, --gate, --health, --approved and --pin are about one Rollout: name it")
 	}
 	now, err := program.TimeOf(s.at, s.Now(), s.Zone)
 	if err != nil {

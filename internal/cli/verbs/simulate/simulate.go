@@ -32,6 +32,7 @@ type simulating struct {
 	next      string
 	at, takes string
 	releases  []string
+	approved  []string
 	gates     []string
 	health    []string
 	pin       string
@@ -84,6 +85,8 @@ the flags below.`,
   %[1]s simulate shop
   # If QA approves in two hours
   %[1]s simulate shop --gate qa=open@+2h
+  # If everybody who is asked approves it tomorrow
+  %[1]s simulate shop --approved 1.5.0@+24h
   # If a release appears tomorrow, and its check fails an hour later
   %[1]s simulate shop --release 1.6.0@+24h --health smoke=Unhealthy@+25h
   # The next seven days of all Rollouts
@@ -110,6 +113,7 @@ the flags below.`,
 	flags.StringArrayVar(&s.releases, "release", nil, "a release that appears: TAG or TAG@TIME")
 	flags.StringArrayVar(&s.gates, "gate", nil, "a gate that changes: NAME=open, NAME=closed or NAME=TAG,TAG; with @TIME for later")
 	flags.StringArrayVar(&s.health, "health", nil, "a HealthCheck that changes: NAME=Healthy or NAME=Unhealthy; with @TIME for later")
+	flags.StringArrayVar(&s.approved, "approved", nil, "a release that all approve who are asked: TAG or TAG@TIME")
 	flags.StringVar(&s.pin, "pin", "", "a version that is pinned now")
 	p.ReadsFiles(flags)
 	return cmd
