@@ -108,7 +108,7 @@ func TestOnlyItsAuthorOrWhoMayOverrideWithdrawsARejection(t *testing.T) {
 	}
 	first, second, third := reject("first"), reject("second"), reject("third")
 	const refused = "only its author, or who may override, withdraws a rejection"
-	s.Eventually(func() error { return s.as("alice").Delete(t.Context(), first.DeepCopy()) }).Should(MatchError(ContainSubstring(refused)))
+	s.Eventually(func() error { return s.as("alice").Delete(t.Context(), first.DeepCopy(), client.DryRunAll) }).Should(MatchError(ContainSubstring(refused)))
 	s.Expect(s.as("bob").Delete(t.Context(), first)).To(Succeed())
 	s.Expect(s.as("oscar").Delete(t.Context(), second)).To(Succeed())
 	collector := s.as("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
@@ -124,14 +124,14 @@ func TestNobodyChoosesUnderAnotherName(t *testing.T) {
 	s.allow(user("portal"), "", "attribute")
 	rollout := here(s, fixture.MakeRollout("shop").Obj())
 	s.Expect(everything.Create(t.Context(), rollout)).To(Succeed())
-	patch := func(by, text string) error {
-		return s.as(by).Patch(t.Context(), rollout.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)))
+	patch := func(by, text string, options ...client.PatchOption) error {
+		return s.as(by).Patch(t.Context(), rollout.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(text)), options...)
 	}
-	const refused = "deploy-user must be your own name, or absent"
+	const refused = "deploy-user must be your own name, or absent" // asked as a dry run: what is stored before that is no choice after
 	name := func(user, spec string) string {
 		return `{"metadata":{"annotations":{"rollout.kuberik.com/deploy-user":` + user + `}},"spec":` + spec + `}`
 	}
-	s.Eventually(func() error { return patch("alice", name(`"bob"`, `{"wantedVersion":"1.0.0"}`)) }).Should(MatchError(ContainSubstring(refused)))
+	s.Eventually(func() error { return patch("alice", name(`"bob"`, `{"wantedVersion":"1.0.0"}`), client.DryRunAll) }).Should(MatchError(ContainSubstring(refused)))
 	s.Expect(patch("alice", name(`"bob"`, `{}`))).To(MatchError(ContainSubstring(refused)), "before a choice")
 	s.Expect(patch("alice", name(`"alice"`, `{"wantedVersion":"1.0.0"}`))).To(Succeed())
 	s.Expect(patch("alice", name(`null`, `{"wantedVersion":"1.1.0"}`))).To(Succeed())
@@ -237,11 +237,11 @@ func TestDashboardCannotChooseWhatHasFailed(t *testing.T) {
 	}
 	rollout.Status.History = []v1alpha1.DeploymentHistoryEntry{entry("1.0.0", v1alpha1.BakeSucceeded), entry("1.1.0", v1alpha1.BakeFailed), entry("1.0.0", v1alpha1.BakeSucceeded)}
 	s.Expect(everything.Status().Update(t.Context(), rollout)).To(Succeed())
-	write := func(by, text string) error {
-		return everything.Patch(t.Context(), here(s, fixture.MakeRollout("shop").Obj()), client.RawPatch("application/merge-patch+json", []byte(text)), client.FieldOwner(by))
+	write := func(by, text string, options ...client.PatchOption) error {
+		return everything.Patch(t.Context(), here(s, fixture.MakeRollout("shop").Obj()), client.RawPatch("application/merge-patch+json", []byte(text)), append(options, client.FieldOwner(by))...)
 	}
 	const dashboard, pin, refused = "rollout-dashboard", `{"spec":{"wantedVersion":"1.1.0"}}`, "this version has failed here"
-	s.Eventually(func() error { return write(dashboard, pin) }).Should(MatchError(ContainSubstring(refused)))
+	s.Eventually(func() error { return write(dashboard, pin, client.DryRunAll) }).Should(MatchError(ContainSubstring(refused)))
 	s.Expect(write(dashboard, `{"metadata":{"annotations":{"rollout.kuberik.com/force-deploy":"1.1.0"}}}`)).To(MatchError(ContainSubstring(refused)))
 	s.Expect(write(dashboard, `{"spec":{"wantedVersion":"1.0.0"}}`)).To(Succeed())
 	s.Expect(write("kubectl-edit", pin)).To(Succeed())
