@@ -51,6 +51,8 @@ type Instance struct {
 	// TrustedKeysSecret are the Secrets in its namespace with the keys of reports. Each of
 	// them is empty if the flag is not set.
 	ClusterName, SigningKeySecret, TrustedKeysSecret string
+	// TrustsNames is true if approvals count although no policy checks the names in them.
+	TrustsNames bool
 }
 
 // InstanceOf returns the instance that a Deployment runs. It is false for a Deployment
@@ -69,6 +71,7 @@ func InstanceOf(d *appsv1.Deployment) (Instance, bool) {
 		Selector: flags.selector(), Promotes: flags.starts("rollout"), Environments: flags.starts("environment"),
 		Reports: flags.allows("EnvironmentReports"), ClusterName: flags["cluster-name"],
 		SigningKeySecret: flags["signing-key-secret"], TrustedKeysSecret: flags["trusted-keys-secret"],
+		TrustsNames: flags["approval-identity"] == "Trusted",
 	}
 	if d.Spec.Replicas != nil {
 		i.Wanted = *d.Spec.Replicas

@@ -76,7 +76,8 @@ func (c *checking) run(ctx context.Context) error {
 	findings := slices.Concat(read.findings, c.notListed(append(read.refused, health.refused()...)), health.findings())
 	unserved, notChecked := health.unserved(objects)
 	reports, notRead := health.reports(ctx, open, objects)
-	findings, notChecked = slices.Concat(findings, unserved, reports), append(notChecked, notRead...)
+	void, unknown := health.approvals(ctx, open, objects)
+	findings, notChecked = slices.Concat(findings, unserved, reports, void), slices.Concat(notChecked, notRead, unknown)
 	leftovers := c.leftovers(objects)
 	result := lint.Cluster(objects, options)
 	result.Findings = without(result.Findings, leftovers)
@@ -103,6 +104,7 @@ const (
 	reportKeys      = "D206"
 	notReady        = "D302"
 	runsUnpromoted  = "D304"
+	voidApprovals   = "D207"
 )
 
 // examined is what was read of the kinds that are examined.
