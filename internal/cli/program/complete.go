@@ -133,6 +133,18 @@ func (p *Program) CompleteGates(cmd *cobra.Command, args []string, _ string) ([]
 	})
 }
 
+// CompleteRoles completes with the roles that gates of the Rollout of the first argument ask for.
+func (p *Program) CompleteRoles(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return complete(p, cmd, func(page *v1alpha1.RolloutGateList, add func(string)) {
+		for i := range page.Items {
+			asks := page.Items[i].Spec.Approvals
+			if asks != nil && asks.Role != "" && slices.Contains(PlainNames(args), page.Items[i].RolloutName()) {
+				add(asks.Role)
+			}
+		}
+	})
+}
+
 // CompleteFreezes completes with the Rollouts that are frozen by their name, and with the
 // freezes of the namespace that have one of their own.
 func (p *Program) CompleteFreezes(cmd *cobra.Command, _ []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {

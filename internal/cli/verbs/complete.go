@@ -21,7 +21,7 @@ var flagsWithFiles = []string{"filename", "output-file", "public", "kubeconfig",
 func completionsOf(p *program.Program) map[string]cobra.CompletionFunc {
 	releases := p.CompleteReleases
 	return map[string]cobra.CompletionFunc{
-		"version": releases, "release": releases, "pin": releases, "to": p.CompleteDeployed, "gate": p.CompleteGates,
+		"version": releases, "release": releases, "pin": releases, "to": p.CompleteDeployed, "gate": p.CompleteGates, "role": p.CompleteRoles, "approved": releases,
 		"for":             choices("version=", "applied=", "promoted=", "candidate=", "idle"),
 		"types":           choices("Normal", "Warning"),
 		"status-selector": choices("ready=true", "ready=false", "ready=unknown"),

@@ -33,6 +33,8 @@ func TestArgumentsAndFlagsAreCompleted(t *testing.T) {
 			Spec:       v1alpha1.RolloutGateSpec{RolloutRef: &v1alpha1.LocalObjectReference{Name: rollout}},
 		}
 	}
+	asking := gate("security", "shop", "")
+	asking.Spec.Approvals = &v1alpha1.Approvals{Role: "security"}
 	shop := fixture.MakeRollout("shop").History(fixture.MakeEntry("1.4.0").ID(7).Succeeded()).Obj()
 	shop.Status.ReleaseCandidates = []v1alpha1.ReleaseCandidate{{VersionInfo: v1alpha1.VersionInfo{Tag: "1.5.0"}}}
 	shop.Status.AvailableReleases = []v1alpha1.VersionInfo{{Tag: "1.3.0"}, {Tag: "1.4.0"}, {Tag: "1.5.0"}}
@@ -46,7 +48,12 @@ func TestArgumentsAndFlagsAreCompleted(t *testing.T) {
 		"explain rollout/shop --version ":      tags,
 		"explain nobody --version ":            ":4",
 		"approve shop --version ":              tags,
-		"approve shop --gate ":                 "qa :4",
+		"approve shop --gate ":                 "qa security :4",
+		"approve shop --role ":                 "security :4",
+		"reject shop ":                         tags,
+		"override shop --for ":                 "30m 1h 4h :4",
+		"override shop --also ":                "gates schedules :4",
+		"simulate shop --approved ":            tags,
 		"rollback shop --to ":                  "1.4.0 :36",
 		"pin shop ":                            tags,
 		"pin shop 1.4.0 ":                      ":4",
@@ -70,7 +77,7 @@ func TestArgumentsAndFlagsAreCompleted(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			words := strings.Split(line, " ")
-			got := newInMemory(t, shop, fixture.MakeRollout("cart").Obj(), bad("one", false), bad("two", true), gate("qa", "shop", ""), gate("freeze-cart", "cart", request.FreezeManager),
+			got := newInMemory(t, shop, fixture.MakeRollout("cart").Obj(), bad("one", false), bad("two", true), gate("qa", "shop", ""), asking, gate("freeze-cart", "cart", request.FreezeManager),
 				&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-prod"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop-dev"}},
 			).run(t, append([]string{"__completeNoDesc"}, words...)...)
 			if diff := cmp.Diff(want, strings.Join(strings.Fields(got.Out), " ")); diff != "" {
