@@ -165,14 +165,14 @@ func TestAlertsAskForTheApprovalsOfAPin(t *testing.T) {
 		{"a pin", func() { s.pinTo("1.1.0") }, []string{
 			"info ApprovalRequired 1.1.0: 1.1.0 waits: RolloutGate qa: 0 of 3 approvals",
 		}, status.InProgressStatus},
-		{"one has approved", func() { s.Add(fixture.MakeApproval("bob", "shop", "1.1.0").Obj()) }, nil, status.InProgressStatus},
+		{"one has approved", func() { s.Add(fixture.MakeApproval("zoe", "shop", "1.1.0").Obj()) }, nil, status.InProgressStatus},
 		{"another candidate", func() { offer("1.2.0") }, []string{
 			"info ReleaseDetected 1.2.0: release 1.2.0 was detected; it waits: spec.wantedVersion pins 1.1.0; remove it to resume automatic promotions",
 		}, status.InProgressStatus},
 		{"all have approved", func() {
 			s.Add(fixture.MakeApproval("eve", "shop", "1.1.0").Obj(), fixture.MakeApproval("ann", "shop", "1.1.0").Obj())
 		}, []string{
-			"info Approved 1.1.0: 1.1.0 was approved by ann, bob, eve",
+			"info Approved 1.1.0: 1.1.0 was approved by ann, eve, zoe",
 			"info Pinned 1.1.0: promoted 1.1.0 (pinned manually in spec.wantedVersion); waiting for Flux to apply 1.1.0 to 2 targets",
 		}, status.InProgressStatus},
 	} {
