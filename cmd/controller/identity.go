@@ -17,6 +17,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/internal/controller/rollout"
 	"github.com/fluxrollouts/rollout-controller/internal/identity"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 )
 
 // How the names in approvals are checked.
@@ -38,11 +39,16 @@ var validatingPolicy = kind{
 func (o *options) bindIdentity(flags *flag.FlagSet) {
 	flags.StringVar(&o.approvalIdentity, "approval-identity", identityVerified,
 		"Verified lets approvals count while the admission policies are in force that check the names in them; Trusted always: something else checks them.")
+	flags.DurationVar(&o.approvalRetention, "approval-retention", approvals.KeptFor,
+		"How long approvals and overrides are kept after they were used, or can be used no more. Promotions delete older ones; rejections stay.")
 }
 
 func (o *options) completeIdentity(*flag.FlagSet) error {
 	if o.approvalIdentity != identityVerified && o.approvalIdentity != identityTrusted {
 		return fmt.Errorf("--approval-identity=%s: it is %s or %s", o.approvalIdentity, identityVerified, identityTrusted)
+	}
+	if o.approvalRetention <= 0 {
+		return fmt.Errorf("--approval-retention=%s: it must be longer than 0", o.approvalRetention)
 	}
 	return nil
 }

@@ -87,7 +87,8 @@ type options struct {
 	leaseID         string
 	quarantineScope quarantine.Scope
 
-	approvalIdentity string
+	approvalIdentity  string
+	approvalRetention time.Duration
 
 	onlyNamespace  string
 	serverPort     int

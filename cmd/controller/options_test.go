@@ -115,6 +115,7 @@ func TestFlagsThatCannotAllBeMeantAreRefused(t *testing.T) {
 		"an encoding that is none": {[]string{"--log-encoding=xml"}, []string{"--log-encoding=xml is none of json, console"}},
 		"a feature that is none":   {[]string{"--feature-gates=Nonsense=true"}, []string{"--feature-gates", "Nonsense"}},
 		"a selector that is none":  {[]string{"--watch-label-selector=a in"}, []string{"--watch-label-selector"}},
+		"approvals kept for less":  {[]string{"--approval-retention=-1h"}, []string{"--approval-retention=-1h0m0s: it must be longer than 0"}},
 		"an unknown own namespace": {[]string{"--watch-all-namespaces=false"}, []string{"--watch-all-namespaces", "RUNTIME_NAMESPACE"}},
 	} {
 		t.Run(name, func(t *testing.T) {

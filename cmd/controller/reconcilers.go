@@ -168,6 +168,7 @@ func (w wiring) registerRollouts(ctx context.Context) error {
 		Reports:               w.reports.store,
 		NoCrossNamespaceRefs:  w.refs.NoCrossNamespaceRefs,
 		QuarantinesEverywhere: w.quarantineScope == quarantine.ScopeCluster,
+		ApprovalRetention:     w.approvalRetention,
 		Shard:                 w.shard,
 		Metrics:               counted,
 		Durations:             w.timed,
