@@ -166,7 +166,7 @@ func (d *deciding) predict(ctx context.Context, open program.Cluster, key client
 		return d.withdrawal(ctx, open, v, user)
 	case len(roles) == 0 && d.otherwise != nil:
 		return d.predictIn(ctx, facts, key, user, d.otherwise)
-	case len(roles) == 0 && len(d.also) == 0:
+	case len(roles) == 0:
 		return nil, program.Refuse("no gate of Rollout %s asks for approvals: there is nothing to %s", key.Name, strings.ToLower(string(d.decision)))
 	case user == "":
 		return nil, errNameless
