@@ -31,6 +31,16 @@ func gatesOf(in promotion.Input, d promotion.Decision) *Node {
 		}
 		group.Children = append(group.Children, node)
 	}
+	for i := range in.Gates.Cluster {
+		gate := &in.Gates.Cluster[i]
+		at := slices.IndexFunc(summaries, func(s v1alpha1.RolloutGateStatusSummary) bool { return s.Name == "cluster/"+gate.Name })
+		node := &Node{Object: own(v1alpha1.ClusterRolloutGateKind, "", gate.Name), Sign: Well, Text: summaries[at].Message}
+		node.Object.UID = gate.UID
+		if slices.Contains(holding, "cluster/"+gate.Name) {
+			node.Sign = Failed
+		}
+		group.Children = append(group.Children, node)
+	}
 	return summed(group, "no gates")
 }
 
@@ -43,6 +53,13 @@ func holdingGates(in promotion.Input, d promotion.Decision) []string {
 	var all []string
 	for _, reason := range reasons {
 		all = append(all, promotion.Blocking(in, reason, v1alpha1.VersionInfo{Tag: tag})...)
+	}
+	if held := heldRelease(d); held != nil && !d.Action.Promotes() {
+		for _, hold := range held.Holds {
+			if verdict.IsOfApprovals(hold.Reason) || hold.Reason == v1alpha1.DigestUnknownReason {
+				all = append(all, promotion.Blocking(in, hold.Reason, held.Release)...)
+			}
+		}
 	}
 	return all
 }

@@ -37,9 +37,21 @@ func nextOf(d promotion.Decision) *Next {
 	if d.Action.Promotes() {
 		return &Next{Version: d.Release.Tag, Digest: ptr.Deref(d.Release.Digest, ""), Promotes: true, Message: d.Message}
 	}
-	for _, candidate := range d.Candidates {
-		if !candidate.HeldBy(v1alpha1.NotNextReason) {
-			return heldNext(candidate)
+	if held := heldRelease(d); held != nil {
+		return heldNext(*held)
+	}
+	return nil
+}
+
+// heldRelease returns the release that a user chose and that waits; else the newest candidate
+// that does not wait for an older one.
+func heldRelease(d promotion.Decision) *promotion.Verdict {
+	if d.Awaited != nil {
+		return d.Awaited
+	}
+	for i := range d.Candidates {
+		if !d.Candidates[i].HeldBy(v1alpha1.NotNextReason) {
+			return &d.Candidates[i]
 		}
 	}
 	return nil
