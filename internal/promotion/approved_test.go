@@ -122,6 +122,13 @@ func TestEveryPromotionIsApprovedByItself(t *testing.T) {
 		"the first release needs approvals": {
 			given(rollout().Releases(version("1.1.0", digestB))).gates(gate("qa").Asking(fixture.AskFor(1))), "",
 		},
+		"no other one is the first while a pin waits": {
+			given(rollout().Pin("1.0.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB))).gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)), "",
+		},
+		"what was used is not known after the history was lost": {
+			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Grounds(v1alpha1.GroundsAdopted).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", 2*time.Hour)), "",
+		},
 		"an approved one goes below one that is not": {
 			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB), version("1.2.0", digestC)).History(ran("1.0.0", digestA).Succeeded())).
 				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)), "1.1.0",

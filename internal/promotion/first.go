@@ -35,6 +35,8 @@ func begun(in Input, k known) (choice, bool) {
 		}}, true
 	case len(owned) == 1:
 		return adopt(releases.Known(k.ledger, owned[0]), "the history was lost"), true
+	case awaited(in, k.ledger) != nil:
+		return none, true
 	case in.Rollout.Spec.FirstRelease == v1alpha1.FirstReleaseApplied:
 		return chooseApplied(in, k.ledger), true
 	}

@@ -55,14 +55,16 @@ func isOf(given *v1alpha1.RolloutApproval, rollout *v1alpha1.Rollout) bool {
 
 // isUsed reports whether a decision has let a promotion go. One that is not younger than the
 // newest promotion of its version counts as used too: a version that has failed needs new
-// approvals, even if another client has removed from the history who gave the old ones.
+// approvals, even if another client has removed from the history who gave the old ones. So does
+// one that is not younger than an adoption: a history that was lost does not say what was used.
 func isUsed(given *v1alpha1.RolloutApproval, history []v1alpha1.DeploymentHistoryEntry) bool {
 	if given.Spec.Decision == v1alpha1.DecisionReject {
 		return false
 	}
 	for i := range history {
 		entry := &history[i]
-		if uses(entry, given.UID) || entry.Version.Tag == given.Spec.Version && !given.CreationTimestamp.After(entry.Timestamp.Time) {
+		about := entry.Version.Tag == given.Spec.Version || entry.Grounds == v1alpha1.GroundsAdopted
+		if uses(entry, given.UID) || about && !given.CreationTimestamp.After(entry.Timestamp.Time) {
 			return true
 		}
 	}
