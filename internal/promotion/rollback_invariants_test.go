@@ -84,7 +84,7 @@ func (w *world) checkBack(in promotion.Input, d promotion.Decision) {
 		w.fail("%s is rolled back before its time: %v", from.Version.Tag, from.RollbackDue)
 	case d.Back.FromID != *from.ID || d.Back.From != from.Version.Tag:
 		w.fail("the rollback is said to answer %+v instead of #%d", d.Back, *from.ID)
-	case in.Policy.Chosen(in.Rollout) != "":
+	case in.Policy.Chosen(in.Rollout) != "" && d.Awaited == nil:
 		w.fail("a rollback although a user chose %s", in.Policy.Chosen(in.Rollout))
 	case d.Recovery == nil:
 		w.fail("the rollback to %s can fail", d.Release.Tag)

@@ -54,6 +54,7 @@ type world struct {
 	stuck map[string]bool
 	sick  bool
 	ailments
+	approvers
 	gates []v1alpha1.RolloutGate
 	// schedules that select the Rollout, by name.
 	schedules map[string]*schedule.Schedule
@@ -345,6 +346,7 @@ func (w *world) gather() promotion.Input {
 	for i := range w.gates {
 		in.Gates.Gates = append(in.Gates.Gates, *w.gates[i].DeepCopy())
 	}
+	in.Gates.Cluster, in.Approvals.Given = w.asking, w.given
 	in.Gates.Schedules = windowsAt(w.schedules, w.now)
 	if w.upstreams != nil {
 		in.Upstreams = w.upstreams()
@@ -476,6 +478,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	if len(history) > 0 {
 		w.rollout.Status.History = history
 	}
+	w.checkApprovals(d)
 	if d.Recovery != nil {
 		w.log("recovery", "%s", d.Recovery.Message)
 	}
