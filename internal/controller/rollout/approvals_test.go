@@ -10,6 +10,8 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -181,6 +183,58 @@ func TestAlertsAskForTheApprovalsOfAPin(t *testing.T) {
 		s.Expect(heard(s.notifications.Take(), "Rollout")).To(Equal(step.alerts), step.name)
 		s.Expect(s.kstatus("shop")).To(Equal(step.kstatus), step.name)
 	}
+}
+
+// approvedUpgrade is a Rollout that has gone to 1.1.0, which bob has approved. Its clock is that
+// of the API server, which stamps the decisions.
+func approvedUpgrade(t *testing.T) *testEnv {
+	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+	s.reflects(digestOf("1.0.0"))
+	s.deploy("shop")
+	s.Add(fixture.MakeGate("qa", "shop").Asking(fixture.AskFor(1)).Obj(), fixture.MakeApproval("bob", "shop", "1.1.0").Digest(digestOf("1.1.0")).Obj())
+	s.Pass(time.Since(s.Clock.Now()) + time.Second)
+	s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+		setLatest(o, "1.1.0")
+		o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = digestOf("1.1.0")
+	})
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0]).To(Equal(promoted{ID: 2, Tag: "1.1.0", State: v1alpha1.BakeSucceeded}))
+	s.Expect(s.rollout("shop").Current().Approval.Outcome).To(Equal(v1alpha1.OutcomeApproved))
+	s.notifications.Take()
+	return s
+}
+
+func TestContentThatIsPushedAfterTheApprovalRunsUnapproved(t *testing.T) {
+	s := approvedUpgrade(t)
+	other := fixture.DigestOf("other")
+	s.pushedAgain = map[string]string{"1.1.0": other}
+	s.fluxPulls()
+	s.deploy("shop")
+	entry := s.rollout("shop").Current()
+	s.Expect([]any{*entry.ID, *entry.Version.Digest, entry.Approval.Outcome}).To(Equal([]any{int64(3), other, v1alpha1.OutcomeMissing}))
+	s.Expect(s.condition("shop", v1alpha1.RunsUnapprovedCondition).Status).To(Equal(metav1.ConditionTrue))
+	s.Expect(heard(s.notifications.Take(), "Rollout")).To(ContainElement(HavePrefix("error RunsUnapproved 1.1.0: ")))
+
+	time.Sleep(2 * time.Second) // a decision of the same second would be used
+	s.Add(fixture.MakeApproval("eve", "shop", "1.1.0").Digest(other).Obj())
+	s.Pass(3 * time.Second)
+	s.rest("shop")
+	approval := s.rollout("shop").Current().Approval
+	s.Expect([]any{approval.Outcome, approval.By[0].Username}).To(Equal([]any{v1alpha1.OutcomeApproved, "eve"}))
+	s.Expect(apimeta.FindStatusCondition(s.rollout("shop").Status.Conditions, v1alpha1.RunsUnapprovedCondition)).To(BeNil())
+}
+
+// An older client that updates the status drops fields that it does not know.
+func TestDecisionIsUsedOnceAlthoughAClientErasesWhoGaveIt(t *testing.T) {
+	s := approvedUpgrade(t)
+	s.ChangeStatus(s.rollout("shop"), func(o client.Object) { o.(*v1alpha1.Rollout).Status.History[0].Approval = nil })
+	s.pinTo("1.0.0")
+	s.deploy("shop")
+	s.Expect(s.history("shop")[0].Tag).To(Equal("1.0.0"), "to go back needs no approval")
+	s.pin("shop", nil)
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].Tag).To(Equal("1.0.0"))
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Reason).To(Equal(v1alpha1.ApprovalRequiredReason))
 }
 
 func TestTransitionsNameWhoLetAPromotionGo(t *testing.T) {
