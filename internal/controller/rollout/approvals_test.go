@@ -188,6 +188,7 @@ func TestAlertsAskForTheApprovalsOfAPin(t *testing.T) {
 // approvedUpgrade is a Rollout that has gone to 1.1.0, which bob has approved. Its clock is that
 // of the API server, which stamps the decisions.
 func approvedUpgrade(t *testing.T) *testEnv {
+	t.Helper()
 	s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
 	s.reflects(digestOf("1.0.0"))
 	s.deploy("shop")
