@@ -3,12 +3,15 @@
 package promotion_test
 
 import (
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/releases"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -61,6 +64,27 @@ var scenarios = map[string]scenario{
 			pushed(start, "1.2.0"),
 		},
 		ends: "1.2.0 Succeeded, 1.1.1 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
+	},
+
+	"two people approve and a rollback asks nobody": {
+		rollout: guarded().RollsBack(),
+		setUp: func(w *world) {
+			w.addCheck("smoke")
+			w.reflection, w.used = "Always", map[types.UID]int64{}
+		},
+		events: []event{
+			pushed(start, "1.0.0"),
+			gateAsks(once("1.0.0", v1alpha1.BakeSucceeded), 2),
+			pushedBad(once("1.0.0", v1alpha1.BakeSucceeded), "1.1.0"),
+			approved(held("1.1.0", v1alpha1.ApprovalRequiredReason), "bob", "1.1.0"),
+			approved(held("1.1.0", v1alpha1.ApprovalRequiredReason), "carol", "1.1.0"),
+			pushed(once("1.1.0", v1alpha1.BakeDeploying), "1.2.0"),
+			pinned(knows("1.2.0"), "1.2.0"),
+			approved(once("1.0.0", v1alpha1.BakeSucceeded), "bob", "1.2.0"),
+			approved(once("1.0.0", v1alpha1.BakeSucceeded), "carol", "1.2.0"),
+			approved(once("1.0.0", v1alpha1.BakeSucceeded), "dave", "1.2.0"),
+		},
+		ends: "1.2.0 Succeeded, 1.0.0 Succeeded, 1.1.0 Failed, 1.0.0 Succeeded",
 	},
 
 	"a rollback holds after it is unpinned": {
@@ -290,6 +314,22 @@ var scenarios = map[string]scenario{
 }
 
 // knows returns a function that reports whether the release is known.
+// gateAsks has a gate of the cluster ask people from now on.
+func gateAsks(when func(*world) bool, people int32) event {
+	return event{when, "platform", fmt.Sprintf("a gate asks %d people", people), func(w *world) {
+		w.asking = []v1alpha1.ClusterRolloutGate{*fixture.MakeClusterGate("prod").Asking(fixture.AskFor(people)).Obj()}
+	}}
+}
+
+// approved has a user approve a release, once its digest is known.
+func approved(when func(*world) bool, user, tag string) event {
+	digest := func(w *world) string { return releases.OrEmpty(releases.Known(w.rollout.Status.AvailableReleases, tag).Digest) }
+	return event{func(w *world) bool { return when(w) && digest(w) != "" }, user, "approves " + tag, func(w *world) {
+		given := fixture.MakeApproval(user, "shop", tag).Named(user + "-" + tag).Digest(digest(w)).At(w.now.Truncate(time.Second))
+		w.given = append(w.given, *given.Obj())
+	}}
+}
+
 func knows(tag string) func(*world) bool {
 	return func(w *world) bool {
 		for _, known := range tags(w.rollout.Status.AvailableReleases) {
