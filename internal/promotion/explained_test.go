@@ -30,6 +30,9 @@ func TestExplanationIsTheDecision(t *testing.T) {
 
 func TestExplanationIsTheDecisionInEveryScenario(t *testing.T) {
 	for name, scenario := range scenarios {
+		if assumed[name] {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			w, people, done := scenario.begin(t, nil)
 			w.watched = func() { (&explained{}).check(t, fmt.Sprintf("iteration %d", w.iteration), w.gather()) }

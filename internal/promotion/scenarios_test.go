@@ -323,7 +323,9 @@ func gateAsks(when func(*world) bool, people int32) event {
 
 // approved has a user approve a release, once its digest is known.
 func approved(when func(*world) bool, user, tag string) event {
-	digest := func(w *world) string { return releases.OrEmpty(releases.Known(w.rollout.Status.AvailableReleases, tag).Digest) }
+	digest := func(w *world) string {
+		return releases.OrEmpty(releases.Known(w.rollout.Status.AvailableReleases, tag).Digest)
+	}
 	return event{func(w *world) bool { return when(w) && digest(w) != "" }, user, "approves " + tag, func(w *world) {
 		given := fixture.MakeApproval(user, "shop", tag).Named(user + "-" + tag).Digest(digest(w)).At(w.now.Truncate(time.Second))
 		w.given = append(w.given, *given.Obj())

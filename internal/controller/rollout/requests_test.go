@@ -55,7 +55,7 @@ func TestForcedReleaseIsPromotedOnceAndAutomationComesBack(t *testing.T) {
 	s.Expect(s.asked()).To(BeEmpty())
 	entry := s.rollout("shop").Current()
 	s.Expect(*entry.Message).To(Equal("the shop is down"))
-	s.Expect(*entry.TriggeredBy).To(Equal(v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann"}))
+	s.Expect(*entry.TriggeredBy).To(Equal(v1alpha1.TriggeredBy{Kind: v1alpha1.TriggeredByUser, Name: "ann", Verified: true}))
 
 	s.Remove(&v1alpha1.RolloutGate{}, "manual")
 	s.deploy("shop")
