@@ -14,6 +14,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 const (
@@ -48,7 +49,7 @@ func (g Gatherer) gatherApprovals(ctx context.Context, s *Snapshot) error {
 	list := &v1alpha1.RolloutApprovalList{}
 	if err := g.Client.List(ctx, list, client.InNamespace(s.Rollout.Namespace),
 		client.MatchingFields{approvalRolloutIndex: s.Rollout.Name}, client.UnsafeDisableDeepCopy); err != nil {
-		s.Approvals.Problem = approvalsUnread("the RolloutApprovals could not be read" + Because(err))
+		s.Approvals.Problem = approvalsUnread("the RolloutApprovals could not be read" + unreadable.Why(err))
 		return err
 	}
 	s.give(list.Items)

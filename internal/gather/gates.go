@@ -29,7 +29,7 @@ func (g Gatherer) gatherGates(ctx context.Context, s *Snapshot) error {
 	s.Gates.Gates = gates.Items
 	if err = errors.Join(err, g.gatherSchedules(ctx, s), g.gatherClusterGates(ctx, s)); err != nil {
 		s.Gates.Problem = &verdict.Problem{
-			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + Because(err),
+			Reason: v1alpha1.GateListFailedReason, Message: "gates or schedules could not be read" + unreadable.Why(err),
 		}
 	}
 	return err

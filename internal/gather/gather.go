@@ -12,8 +12,6 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -170,17 +168,4 @@ func (g Gatherer) gatherPolicy(ctx context.Context, s *Snapshot) imagepolicy.Off
 	}
 	s.Policy = s.Policy.WithUnnamed()
 	return offer
-}
-
-// Because returns why something could not be read, if the API server gives a standard
-// reason or an object is the cause. Other causes are only in the log. The text is the
-// same each time.
-func Because(err error) string {
-	if object := unreadable.Because(err); object != nil {
-		return ": " + object.Error()
-	}
-	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
-		return ": " + string(reason)
-	}
-	return ""
 }

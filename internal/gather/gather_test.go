@@ -14,15 +14,16 @@ import (
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestWhyItCannotBeReadIsSaid(t *testing.T) {
 	g := NewWithT(t)
 	gates := schema.GroupResource{Group: "kuberik.com", Resource: "rolloutgates"}
-	g.Expect(Because(apierrors.NewForbidden(gates, "", nil))).To(Equal(": Forbidden"))
-	g.Expect(Because(apierrors.NewTimeoutError("it took 3.4s", 1))).To(Equal(": Timeout"))
-	g.Expect(Because(context.DeadlineExceeded)).To(BeEmpty(), "what varies is in the log")
+	g.Expect(unreadable.Why(apierrors.NewForbidden(gates, "", nil))).To(Equal(": Forbidden"))
+	g.Expect(unreadable.Why(apierrors.NewTimeoutError("it took 3.4s", 1))).To(Equal(": Timeout"))
+	g.Expect(unreadable.Why(context.DeadlineExceeded)).To(BeEmpty(), "what varies is in the log")
 }
 
 func TestWhoLooksFromOutsideKnowsFromTheStatusThatMetadataIsOff(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/flux/targets"
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // gatherHealth reads the HealthChecks that the Rollout selects, and those that it owns. A
@@ -48,7 +49,7 @@ func (g Gatherer) health(ctx context.Context, s *Snapshot, targetsKnown bool) er
 	}
 	if err != nil {
 		s.Health.Problem = &verdict.Problem{
-			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + Because(err),
+			Reason: v1alpha1.HealthCheckListFailedReason, Message: "the HealthChecks could not be read" + unreadable.Why(err),
 		}
 		return err
 	}

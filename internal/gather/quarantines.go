@@ -26,7 +26,7 @@ func (g Gatherer) gatherQuarantines(ctx context.Context, s *Snapshot) error {
 	all, err := g.quarantines(ctx, s.Rollout.Namespace)
 	if err != nil {
 		s.Quarantines.Problem = &verdict.Problem{
-			Reason: v1alpha1.QuarantineListFailedReason, Message: "the quarantines could not be read" + Because(err),
+			Reason: v1alpha1.QuarantineListFailedReason, Message: "the quarantines could not be read" + unreadable.Why(err),
 		}
 		return err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/health/class/kustomization"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/content"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // gatherTargets finds the targets and observes their state for the current release.
@@ -61,7 +62,7 @@ func (g Gatherer) Targets(ctx context.Context, rollout types.NamespacedName) ([]
 // withoutTargets records that the targets could not be read. None is written.
 func (s *Snapshot) withoutTargets(err error) error {
 	s.Found, s.Input.Targets = nil, content.Targets{Problem: &verdict.Problem{
-		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + Because(err),
+		Reason: v1alpha1.RolloutFailedReason, Message: "the targets could not be read" + unreadable.Why(err),
 	}}
 	return err
 }

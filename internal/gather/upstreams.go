@@ -99,7 +99,7 @@ func (g Gatherer) gatherUpstreams(ctx context.Context, s *Snapshot) error {
 	}
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKeyFromObject(s.Rollout))
 	if err != nil {
-		s.Upstreams.Problem = "the Environments could not be read" + Because(err)
+		s.Upstreams.Problem = "the Environments could not be read" + unreadable.Why(err)
 		return err
 	}
 	if wanted != nil && !slices.ContainsFunc(all, func(e environmentsv1.Environment) bool { return e.Name == wanted.Name }) {
@@ -219,7 +219,7 @@ func (g Gatherer) findUpstream(ctx context.Context, e *environmentsv1.Environmen
 	}
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
 	if err != nil {
-		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, Because(err)), err
+		return nil, unreadableUpstream("the Environment of %s could not be read%s", u.Environment, unreadable.Why(err)), err
 	}
 	if found := amongThose(all, e, u); found != nil {
 		return found, nil, nil
@@ -238,7 +238,7 @@ func (g Gatherer) findForeignUpstream(ctx context.Context, e *environmentsv1.Env
 	all, err := EnvironmentsOf(ctx, g.Client, client.ObjectKey{Namespace: u.Namespace, Name: u.Rollout})
 	own, err2 := namespaceLabels(ctx, g.Client, e.Namespace)
 	if err = errors.Join(err, err2); err != nil {
-		cause := Because(err)
+		cause := unreadable.Why(err)
 		if unreadable.Because(err) != nil {
 			cause = "" // it names an object that nobody here may know of
 		}

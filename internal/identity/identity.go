@@ -20,9 +20,9 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/config"
-	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 )
 
 // The names of the policies. Each binding has the name of its policy.
@@ -104,7 +104,7 @@ func (p *Policies) check(ctx context.Context, name string, o client.Object, comp
 	err := p.Reader.Get(ctx, client.ObjectKey{Name: name}, o)
 	named := reflect.TypeOf(o).Elem().Name() + " " + name
 	if err != nil && !apierrors.IsNotFound(err) {
-		return checked{problem: named + " could not be read" + gather.Because(err)}
+		return checked{problem: named + " could not be read" + unreadable.Why(err)}
 	}
 	changed := p.remember(named, o)
 	if err != nil || !o.GetDeletionTimestamp().IsZero() {

@@ -18,6 +18,8 @@ import (
 	"maps"
 	"reflect"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/internal/truncate"
@@ -63,6 +65,18 @@ func Because(err error) *Error {
 		return unreadable
 	}
 	return nil
+}
+
+// Why returns why something could not be read, if the API server gives a standard reason or an
+// object is the cause. Other causes are only in the log. The text is the same each time.
+func Why(err error) string {
+	if object := Because(err); object != nil {
+		return ": " + object.Error()
+	}
+	if reason := apierrors.ReasonForError(err); reason != metav1.StatusReasonUnknown {
+		return ": " + string(reason)
+	}
+	return ""
 }
 
 // Ignore returns nil if err is about an object that cannot be read, and err otherwise. A

@@ -15,6 +15,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/unreadable"
 	"github.com/fluxrollouts/rollout-controller/internal/write"
 )
 
@@ -51,7 +52,7 @@ func whyMissing(err error) string {
 	case apierrors.IsForbidden(err):
 		return "could not be created, because the API server forbids it: let the role of this controller create healthchecks.kuberik.com, and look at quotas"
 	}
-	return "could not be created" + gather.Because(err)
+	return "could not be created" + unreadable.Why(err)
 }
 
 // deleteTargetCheck deletes a HealthCheck. While the cache still shows it, it is not deleted
