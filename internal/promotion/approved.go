@@ -66,6 +66,8 @@ func (a approving) answerForContent(release v1alpha1.VersionInfo) approvals.Answ
 
 func (a approving) promoting(release v1alpha1.VersionInfo) approvals.Case {
 	c := approvals.Case{Now: a.now, Rollout: a.rollout, Release: release, Manual: a.isChosen(release), Requester: a.given.Requesters[release.Tag]}
+	current := a.rollout.Current()
+	c.Older = current != nil && a.policy.Order.Relation(release, current.Version) == releases.Older
 	c.Requested = c.Manual || a.rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag || a.rollout.Annotations[v1alpha1.PromoteAnnotation] == release.Tag
 	return c
 }

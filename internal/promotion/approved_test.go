@@ -129,6 +129,18 @@ func TestEveryPromotionIsApprovedByItself(t *testing.T) {
 			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Grounds(v1alpha1.GroundsAdopted).Succeeded())).
 				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", 2*time.Hour)), "",
 		},
+		"nor if it begins with a choice of a user": {
+			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Grounds(v1alpha1.GroundsPinned).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", 2*time.Hour)), "",
+		},
+		"what was used is not known of an older release whose entry is gone": {
+			given(rollout().Pin("1.1.0").Releases(version("1.1.0", digestB), version("1.2.0", digestC)).History(ran("1.2.0", digestC).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", 2*time.Hour)).askedBy("ann"), "",
+		},
+		"but what was approved since then counts": {
+			given(rollout().Pin("1.1.0").Releases(version("1.1.0", digestB), version("1.2.0", digestC)).History(ran("1.2.0", digestC).Succeeded())).
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)).askedBy("ann"), "1.1.0",
+		},
 		"an approved one goes below one that is not": {
 			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB), version("1.2.0", digestC)).History(ran("1.0.0", digestA).Succeeded())).
 				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)), "1.1.0",
@@ -303,7 +315,7 @@ func TestExpiryIsLookedAtWhileSomethingElseHolds(t *testing.T) {
 
 func TestExpiryIsLookedAtWhileAPinWaits(t *testing.T) {
 	older := func(r *fixture.RolloutBuilder) {
-		r.Pin("0.9.0").Releases(version("0.9.0", digestC), version("1.0.0", digestA))
+		r.Pin("0.9.0").Releases(version("0.9.0", digestC), version("1.0.0", digestA)).History(ran("1.0.0", digestA).At(noon.Add(-200 * time.Hour)).Succeeded())
 	}
 	approved := fixture.MakeApproval("bob", "shop", "0.9.0").Digest(digestC).At(noon.Add(-167 * time.Hour))
 	d := promotion.Decide(askingTwo(older).approvals(approved).in())

@@ -18,6 +18,8 @@ type Case struct {
 	Rollout *v1alpha1.Rollout
 	// Release is what is promoted.
 	Release v1alpha1.VersionInfo
+	// Older is true if the release is older than what runs: the history may not have it any more.
+	Older bool
 	// Manual is true if a user pins or forces it.
 	Manual bool
 	// Requested is true if a user asked for this release: by a pin, a force, a promotion or a
@@ -33,7 +35,7 @@ type Case struct {
 func (a Approvals) counting(c Case) []v1alpha1.RolloutApproval {
 	var counting []v1alpha1.RolloutApproval
 	for _, given := range a.Given {
-		if given.Spec.Version == c.Release.Tag && a.Identity.vouchesFor(&given) && isOf(&given, c.Rollout) && !isUsed(&given, c.Rollout.Status.History) {
+		if given.Spec.Version == c.Release.Tag && a.Identity.vouchesFor(&given) && isOf(&given, c.Rollout) && !c.hasUsed(&given) {
 			counting = append(counting, given)
 		}
 	}
@@ -53,22 +55,38 @@ func isOf(given *v1alpha1.RolloutApproval, rollout *v1alpha1.Rollout) bool {
 	return (uid == "" || uid == rollout.UID) && !given.CreationTimestamp.Before(&rollout.CreationTimestamp)
 }
 
-// isUsed reports whether a decision has let a promotion go. One that is not younger than the
+// hasUsed reports whether a decision has let a promotion go. One that is not younger than the
 // newest promotion of its version counts as used too: a version that has failed needs new
-// approvals, even if another client has removed from the history who gave the old ones. So does
-// one that is not younger than an adoption: a history that was lost does not say what was used.
-func isUsed(given *v1alpha1.RolloutApproval, history []v1alpha1.DeploymentHistoryEntry) bool {
-	if given.Spec.Decision == v1alpha1.DecisionReject {
+// approvals, even if another client has removed from the history who gave the old ones.
+func (c Case) hasUsed(given *v1alpha1.RolloutApproval) bool {
+	history := c.Rollout.Status.History
+	if given.Spec.Decision == v1alpha1.DecisionReject || len(history) == 0 {
 		return false
 	}
 	for i := range history {
 		entry := &history[i]
-		about := entry.Version.Tag == given.Spec.Version || entry.Grounds == v1alpha1.GroundsAdopted
-		if uses(entry, given.UID) || about && !given.CreationTimestamp.After(entry.Timestamp.Time) {
+		if uses(entry, given.UID) || entry.Version.Tag == given.Spec.Version && !isYounger(given, entry) {
 			return true
 		}
 	}
-	return false
+	return c.mayHaveForgotten(given)
+}
+
+// mayHaveForgotten reports whether a promotion that the history does not have may have used up a
+// decision. Entries of older releases are removed in the end. A history that begins with what
+// ran already, or with the choice of a user, may follow one that was lost.
+func (c Case) mayHaveForgotten(given *v1alpha1.RolloutApproval) bool {
+	history := c.Rollout.Status.History
+	afterALoss := []v1alpha1.Grounds{v1alpha1.GroundsPinned, v1alpha1.GroundsForced}
+	first := &history[len(history)-1]
+	return (c.Older || slices.Contains(afterALoss, first.Grounds)) && !isYounger(given, first) ||
+		slices.ContainsFunc(history, func(e v1alpha1.DeploymentHistoryEntry) bool {
+			return e.Grounds == v1alpha1.GroundsAdopted && !isYounger(given, &e)
+		})
+}
+
+func isYounger(given *v1alpha1.RolloutApproval, entry *v1alpha1.DeploymentHistoryEntry) bool {
+	return given.CreationTimestamp.After(entry.Timestamp.Time)
 }
 
 // newestFirst orders decisions. Of two in the same second, a rejection is the newer one.
