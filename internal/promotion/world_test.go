@@ -478,7 +478,7 @@ func (w *world) record(in promotion.Input, d promotion.Decision) int {
 	if len(history) > 0 {
 		w.rollout.Status.History = history
 	}
-	w.checkApprovals(d)
+	w.checkApprovals(d, before.Status.History)
 	if d.Recovery != nil {
 		w.log("recovery", "%s", d.Recovery.Message)
 	}
