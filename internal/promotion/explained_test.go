@@ -30,9 +30,6 @@ func TestExplanationIsTheDecision(t *testing.T) {
 
 func TestExplanationIsTheDecisionInEveryScenario(t *testing.T) {
 	for name, scenario := range scenarios {
-		if assumed[name] {
-			continue
-		}
 		t.Run(name, func(t *testing.T) {
 			w, people, done := scenario.begin(t, nil)
 			w.watched = func() { (&explained{}).check(t, fmt.Sprintf("iteration %d", w.iteration), w.gather()) }
@@ -117,7 +114,12 @@ func (e *explained) checkCovered(t *testing.T) {
 	}
 }
 
+// leftBy returns what holds a release: of one that a user has chosen and that waits, what it
+// waits for.
 func leftBy(d promotion.Decision, tag string) []verdict.Hold {
+	if d.Awaited != nil && d.Awaited.Release.Tag == tag {
+		return d.Awaited.Holds
+	}
 	for _, verdict := range d.Candidates {
 		if verdict.Release.Tag == tag {
 			return verdict.Holds
