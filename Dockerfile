@@ -7,6 +7,7 @@ COPY go.mod go.sum ./
 RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY api/ api/
 COPY cmd/ cmd/
+COPY config/ config/
 COPY internal/ internal/
 ARG TARGETOS=linux
 ARG TARGETARCH
