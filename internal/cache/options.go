@@ -86,16 +86,6 @@ func (t *trimmer) trim(o any) (any, error) {
 
 func trim(o client.Object) {
 	switch o := o.(type) {
-	case *sourcev1.OCIRepository, *sourcev1.GitRepository:
-		trimRepository(o)
-	case *kustomizev1.Kustomization:
-		trimKustomization(o)
-	case *helmv2.HelmRelease:
-		trimHelmRelease(o)
-	case *imagev1.ImagePolicy:
-		trimPolicy(o)
-	case *imagev1.ImageRepository:
-		trimScan(o)
 	case *v1alpha1.Rollout:
 		trimRollout(o)
 	case *v1alpha1.HealthCheck:
@@ -113,12 +103,23 @@ func trim(o client.Object) {
 		o.SetAnnotations(nil)
 		trimNotes(o)
 	default:
-		trimGenerated(o)
+		trimFlux(o)
 	}
 }
 
-func trimGenerated(o client.Object) {
+// trimFlux trims an object of Flux.
+func trimFlux(o client.Object) {
 	switch o := o.(type) {
+	case *sourcev1.OCIRepository, *sourcev1.GitRepository:
+		trimRepository(o)
+	case *kustomizev1.Kustomization:
+		trimKustomization(o)
+	case *helmv2.HelmRelease:
+		trimHelmRelease(o)
+	case *imagev1.ImagePolicy:
+		trimPolicy(o)
+	case *imagev1.ImageRepository:
+		trimScan(o)
 	case *sourcev1.ExternalArtifact:
 		trimArtifact(o)
 	case *generatorv1.ArtifactGenerator:
