@@ -96,45 +96,64 @@ func (b *Board) add(f Frame) {
 	b.changed = make(chan struct{})
 }
 
-// All returns the rows by namespace and name, and the revision after which changes follow.
-func (b *Board) All() ([]Row, Reading, string) {
+// Namespaces returns those that have rows.
+func (b *Board) Namespaces() map[string]bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := map[string]bool{}
+	for key := range b.rows {
+		all[key.Namespace] = true
+	}
+	return all
+}
+
+// All returns the rows that are seen by namespace and name, and the revision after which
+// changes follow.
+func (b *Board) All(seen Sight) ([]Row, Reading, string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	rows := slices.AppendSeq([]Row{}, maps.Values(b.rows))
+	rows = slices.DeleteFunc(rows, func(row Row) bool { return !seen.Sees(row.Namespace) })
 	slices.SortFunc(rows, func(x, y Row) int {
 		return cmp.Or(strings.Compare(x.Namespace, y.Namespace), strings.Compare(x.Name, y.Name))
 	})
-	return rows, b.reading, b.revision(b.number)
+	return rows, b.reading, b.revision(seen)
 }
 
-func (b *Board) revision(number int) string { return fmt.Sprintf("%s:%d", b.epoch, number) }
+// revision names what somebody has who has read all that is seen now. It names what is seen,
+// too: whose rights have changed since then reads all again.
+func (b *Board) revision(seen Sight) string {
+	return fmt.Sprintf("%s:%d%s", b.epoch, b.number, seen.suffix())
+}
 
-// After returns what changed after a revision as one frame, its revision, and what is closed
-// at the next change. ok is false if the changes are not known any more.
-func (b *Board) After(revision string) (f Frame, now string, next <-chan struct{}, ok bool) {
+// After returns what changed after a revision of what is seen as one frame, its revision, and
+// what is closed at the next change. ok is false if the changes are not known any more.
+func (b *Board) After(revision string, seen Sight) (f Frame, now string, next <-chan struct{}, ok bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	now, next = b.revision(seen), b.changed
+	revision, same := strings.CutSuffix(revision, seen.suffix())
 	epoch, text, _ := strings.Cut(revision, ":")
 	number, err := strconv.Atoi(text)
-	if err != nil || epoch != b.epoch || number > b.number || number < b.number-len(b.frames) {
-		return Frame{}, b.revision(b.number), b.changed, false
+	if err != nil || !same || epoch != b.epoch || number > b.number || number < b.number-len(b.frames) {
+		return Frame{}, now, next, false
 	}
-	return b.joined(b.frames[len(b.frames)-(b.number-number):]), b.revision(b.number), b.changed, true
+	return b.joined(b.frames[len(b.frames)-(b.number-number):], seen), now, next, true
 }
 
 // joined returns the last state of each row that some frames are about.
-func (b *Board) joined(frames []Frame) Frame {
-	all, seen := Frame{Reading: b.reading}, map[types.NamespacedName]bool{}
+func (b *Board) joined(frames []Frame, seen Sight) Frame {
+	all, known := Frame{Reading: b.reading}, map[types.NamespacedName]bool{}
 	touch := func(key types.NamespacedName) {
 		row, is := b.rows[key]
 		switch {
-		case seen[key]:
+		case known[key] || !seen.Sees(key.Namespace):
 		case is:
 			all.Set = append(all.Set, row)
 		default:
 			all.Gone = append(all.Gone, key)
 		}
-		seen[key] = true
+		known[key] = true
 	}
 	for _, f := range frames {
 		for _, row := range f.Set {

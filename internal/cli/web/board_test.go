@@ -30,11 +30,11 @@ func TestWhoFollowsHasAllRows(t *testing.T) {
 		if random.IntN(50) == 0 {
 			at = "another:1"
 		}
-		f, now, _, ok := b.After(at)
+		f, now, _, ok := b.After(at, Everything())
 		if at = now; !ok {
 			resets++
 			var rows []Row
-			rows, _, at = b.All()
+			rows, _, at = b.All(Everything())
 			f, tab = Frame{Set: rows}, map[types.NamespacedName]Row{}
 		}
 		for _, row := range f.Set {
@@ -61,7 +61,7 @@ func TestOldAndForeignRevisionsAreReset(t *testing.T) {
 	for revision, want := range map[string]bool{
 		"": false, "e": false, "e:x": false, "e:-1": false, "f:4000": false, "e:1": false, "e:2": true, "e:4098": true, "e:4099": false,
 	} {
-		if _, _, _, ok := b.After(revision); ok != want {
+		if _, _, _, ok := b.After(revision, Everything()); ok != want {
 			t.Errorf("%q: %t, want %t", revision, ok, want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestHowTheRowsAreReadIsSaid(t *testing.T) {
 	b.Complete()
 	b.Away(true)
 	b.Away(true)
-	f, now, _, ok := b.After("e:0")
+	f, now, _, ok := b.After("e:0", Everything())
 	if want := (Reading{Complete: true, Away: true}); !ok || f.Reading != want || now != "e:2" {
 		t.Errorf("%+v at %s, %t", f, now, ok)
 	}

@@ -27,8 +27,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // guarded checks each request before a handler sees it. A name that leads to this address
 // without being ours is that of a web site that tries to read the page through the
-// browser of the user.
-func guarded(hosts []string, next http.Handler) http.Handler {
+// browser of the user. Who asks for another host is told where the page is.
+func guarded(hosts []string, where string, next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusForbidden, "this request comes from another site")
@@ -38,7 +38,7 @@ func guarded(hosts []string, next http.Handler) http.Handler {
 		protect(w.Header())
 		switch {
 		case !slices.Contains(hosts, r.Host):
-			refuse(w, http.StatusMisdirectedRequest, "this server answers for http://%s alone", hosts[0])
+			refuse(w, http.StatusMisdirectedRequest, "this server answers for %s", where)
 		case !slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodPost}, r.Method):
 			refuse(w, http.StatusBadRequest, "only GET, HEAD and POST are known")
 		case !isPlain(r.URL.EscapedPath()):

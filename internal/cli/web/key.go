@@ -3,10 +3,12 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/subtle"
 	"encoding/base64"
 	"errors"
+	"net/http"
 	"sync"
 	"time"
 )
@@ -18,14 +20,21 @@ const keyLasts = time.Minute
 // The address may be seen by others: in the list of processes, in the history of the
 // browser. So the key is good for one exchange, soon.
 type Keys struct {
+	viewer  *Viewer
 	mu      sync.Mutex
 	key     string
 	until   time.Time
 	session string
 }
 
-// NewKeys makes a key at a time.
-func NewKeys(now time.Time) *Keys { return &Keys{key: random(), until: now.Add(keyLasts)} }
+// sessionHeader has the session on the machine of a user.
+const sessionHeader = "Rollouts-Session"
+
+// NewKeys makes a key at a time. Whoever exchanges it sees all rows.
+func NewKeys(now time.Time, source Source) *Keys {
+	all := func(context.Context) (Sight, error) { return Everything(), nil }
+	return &Keys{viewer: &Viewer{Source: source, Sight: all}, key: random(), until: now.Add(keyLasts)}
+}
 
 // random returns 256 bits.
 func random() string {
@@ -62,6 +71,21 @@ func (k *Keys) Exchange(key string, now time.Time) (string, error) {
 	}
 	k.session = random()
 	return k.session, nil
+}
+
+// Login implements Authenticator. The session is kept by the page: a cookie would be sent to
+// every port of this machine.
+func (k *Keys) Login(_ http.ResponseWriter, _ *http.Request, given Credentials, now time.Time) (any, error) {
+	session, err := k.Exchange(given.Key, now)
+	return map[string]string{"session": session}, err
+}
+
+// Viewer implements Authenticator.
+func (k *Keys) Viewer(r *http.Request, _ time.Time) (*Viewer, error) {
+	if !k.Admits(r.Header.Get(sessionHeader)) {
+		return nil, errors.New("open the address that the terminal shows")
+	}
+	return k.viewer, nil
 }
 
 // Admits reports whether a session is the one that was given out.

@@ -4,17 +4,20 @@
 // decides nothing: rows are from the status of Rollouts, and everything else is an answer of
 // the command line.
 //
-//	server.go  the routes, and who may ask
-//	guard.go   what each request must be, and the headers of each answer
-//	key.go     the key in the address, and the session
-//	page.go    the files of the page
-//	row.go     a Rollout in the list
-//	board.go   all rows, and what changed
-//	stream.go  changes as they happen
+//	server.go    the routes
+//	guard.go     what each request must be, and the headers of each answer
+//	viewer.go    who asks, and with which client requests for him are sent
+//	attempts.go  how often a login may fail
+//	key.go       on the machine of a user: the key in the address, and the session
+//	sessions.go  in a cluster: the token of a user, and the session
+//	sight.go     in a cluster: whose rows a user sees
+//	page.go      the files of the page
+//	row.go       a Rollout in the list
+//	board.go     all rows, and what changed
+//	stream.go    changes as they happen
 package web
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -26,30 +29,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Source reads with the identity of the user. Answers are those of the command line.
-type Source interface {
-	// Me says who the user is, and which cluster this is.
-	Me(ctx context.Context) (any, error)
-	// Rollout explains a Rollout, with all that its release reaches.
-	Rollout(ctx context.Context, key types.NamespacedName) (any, error)
-	// Pipelines returns the environments of all applications.
-	Pipelines(ctx context.Context) (any, error)
-}
-
-// Server serves the page on this machine.
+// Server serves the page.
 type Server struct {
-	Keys   *Keys
-	Board  *Board
-	Source Source
+	Authenticator Authenticator
+	Board         *Board
 	// Now is the clock, and Say tells the terminal.
 	Now func() time.Time
 	Say func(text string)
 
-	streams streams
+	attempts attempts
 }
-
-// sessionHeader has the session. A cookie would be sent to every port of this machine.
-const sessionHeader = "Rollouts-Session"
 
 const (
 	// slow is how long a client may take to send a request, or to read a part of a stream.
@@ -64,7 +53,7 @@ func (s *Server) HTTP(at *net.TCPAddr) (*http.Server, error) {
 		return nil, errors.New("the page is for this machine alone: it does not listen on " + at.String())
 	}
 	return &http.Server{
-		Handler:           guarded(hostsOf(at), s.routes()),
+		Handler:           guarded(hostsOf(at), "http://"+at.String()+" alone", s.routes()),
 		ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: longest, IdleTimeout: longest, MaxHeaderBytes: largestHeaders,
 	}, nil
 }
@@ -85,56 +74,56 @@ func (s *Server) routes() http.Handler {
 		mux.HandleFunc("GET /"+name, compressed(page(name)))
 	}
 	for pattern, handle := range map[string]http.HandlerFunc{
-		"GET /api/v1/me":                          compressed(s.me),
-		"GET /api/v1/fleet":                       compressed(s.fleet),
-		"GET /api/v1/fleet/stream":                s.stream,
-		"GET /api/v1/rollouts/{namespace}/{name}": compressed(s.rollout),
-		"GET /api/v1/pipelines":                   compressed(s.pipelines),
-		"/":                                       func(w http.ResponseWriter, _ *http.Request) { refuse(w, http.StatusNotFound, "there is no such page") },
+		"GET /api/v1/me":                          compressed(s.known(me)),
+		"GET /api/v1/fleet":                       compressed(s.known(s.fleet)),
+		"GET /api/v1/fleet/stream":                s.known(s.stream),
+		"GET /api/v1/rollouts/{namespace}/{name}": compressed(s.known(rollout)),
+		"GET /api/v1/pipelines":                   compressed(s.known(pipelines)),
+		"/": s.known(func(w http.ResponseWriter, _ *http.Request, _ *Viewer) {
+			refuse(w, http.StatusNotFound, "there is no such page")
+		}),
 	} {
-		mux.Handle(pattern, s.known(handle))
+		mux.Handle(pattern, handle)
 	}
 	return mux
 }
 
-// known answers only to who has the session.
-func (s *Server) known(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !s.Keys.Admits(r.Header.Get(sessionHeader)) {
-			refuse(w, http.StatusUnauthorized, "open the address that the terminal shows")
+// known answers only to viewers.
+func (s *Server) known(next func(http.ResponseWriter, *http.Request, *Viewer)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		viewer, err := s.Authenticator.Viewer(r, s.Now())
+		if err != nil {
+			refuse(w, http.StatusUnauthorized, "%s", err)
 			return
 		}
-		next.ServeHTTP(w, r)
-	})
+		next(w, r, viewer)
+	}
 }
 
-// login exchanges the key for the session.
+// login gives a session to who has a key or a token.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	var body struct{ Key string }
 	if r.Header.Get("Content-Type") != "application/json" {
 		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON")
 		return
 	}
-	if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
-		var large *http.MaxBytesError
-		code := http.StatusBadRequest
-		if errors.As(err, &large) {
-			code = http.StatusRequestEntityTooLarge
-		}
-		refuse(w, code, "the body cannot be read")
+	if !s.attempts.begin(r.RemoteAddr, s.Now()) {
+		refuse(w, http.StatusTooManyRequests, "too many logins have failed: try again in a minute")
 		return
 	}
-	session, err := s.Keys.Exchange(body.Key, s.Now())
+	var given Credentials
+	_ = json.NewDecoder(r.Body).Decode(&given) // what cannot be read is no key
+	object, err := s.Authenticator.Login(w, r, given, s.Now())
 	if err != nil {
 		s.Say("a login was refused: " + err.Error())
 		refuse(w, http.StatusUnauthorized, "%s", err)
 		return
 	}
-	answer(w, http.StatusOK, map[string]string{"session": session})
+	s.attempts.succeeded(r.RemoteAddr)
+	answer(w, http.StatusOK, object)
 }
 
-func (s *Server) me(w http.ResponseWriter, r *http.Request) {
-	object, err := s.Source.Me(r.Context())
+func me(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	object, err := v.Source.Me(r.Context())
 	reply(w, object, err)
 }
 
@@ -146,23 +135,28 @@ type fleet struct {
 	Rows []Row `json:"rows"`
 }
 
-func (s *Server) fleet(w http.ResponseWriter, _ *http.Request) {
-	rows, reading, revision := s.Board.All()
+func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	seen, err := v.Sight(r.Context())
+	if err != nil {
+		reply(w, nil, err)
+		return
+	}
+	rows, reading, revision := s.Board.All(seen)
 	answer(w, http.StatusOK, fleet{revision, s.Now().UTC(), reading, rows})
 }
 
-func (s *Server) rollout(w http.ResponseWriter, r *http.Request) {
+func rollout(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
 	if len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
 		refuse(w, http.StatusNotFound, "there is no such page")
 		return
 	}
-	object, err := s.Source.Rollout(r.Context(), key)
+	object, err := v.Source.Rollout(r.Context(), key)
 	reply(w, object, err)
 }
 
-func (s *Server) pipelines(w http.ResponseWriter, r *http.Request) {
-	object, err := s.Source.Pipelines(r.Context())
+func pipelines(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	object, err := v.Source.Pipelines(r.Context())
 	reply(w, object, err)
 }
 

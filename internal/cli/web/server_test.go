@@ -35,6 +35,7 @@ func (s *source) Pipelines(context.Context) (any, error) { s.asked++; return []s
 
 type served struct {
 	*Server
+	Keys    *Keys
 	source  *source
 	address string
 	session string
@@ -47,7 +48,8 @@ func serve(t *testing.T) *served {
 	at := time.Now()
 	started := at
 	s := &served{source: &source{}}
-	s.Server = &Server{Keys: NewKeys(at), Board: NewBoard(), Source: s.source,
+	s.Keys = NewKeys(at, s.source)
+	s.Server = &Server{Authenticator: s.Keys, Board: NewBoard(),
 		Now: func() time.Time { return started.Add(time.Minute / 2) }, Say: func(text string) { s.said = append(s.said, text) }}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -133,7 +135,7 @@ func TestWithoutTheSessionNothingIsRead(t *testing.T) {
 // Case 2.
 func TestKeyIsGoodOnceAndSoon(t *testing.T) {
 	now := time.Date(2026, 11, 30, 6, 0, 0, 0, time.UTC)
-	k := NewKeys(now)
+	k := NewKeys(now, nil)
 	key := strings.TrimPrefix(k.Fragment(), "#k=")
 	if _, err := k.Exchange("", now); !errors.Is(err, errWrongKey) || k.Admits("") {
 		t.Errorf("no key: %v", err)
@@ -163,15 +165,39 @@ func TestLoginRefuses(t *testing.T) {
 		"another site": {used, "403", []string{"Content-Type: application/json", "Sec-Fetch-Site: cross-site"}},
 		"other port":   {used, "403", []string{"Content-Type: application/json", "Origin: http://127.0.0.1:1"}},
 		"sandbox":      {used, "403", []string{"Content-Type: application/json", "Origin: null"}},
-		"17 KiB":       {`{"key":"` + strings.Repeat("x", 17<<10) + `"}`, "413", []string{"Content-Type: application/json"}},
+		"17 KiB":       {`{"key":"` + strings.Repeat("x", 17<<10) + `"}`, "401", []string{"Content-Type: application/json"}},
 	} {
 		headers := append(c.headers, fmt.Sprintf("Content-Length: %d", len(c.body)))
 		if got := s.raw(t, s.request("POST /api/v1/session", s.address, headers...)+c.body); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
-	if len(s.said) != 1 || !strings.Contains(s.said[0], "used before") {
+	if len(s.said) != 2 || !strings.Contains(strings.Join(s.said, "\n"), "used before") {
 		t.Errorf("the terminal says %q", s.said)
+	}
+}
+
+// Cases 2 and 5: wrong keys are limited, and the right one is refused meanwhile: it could be
+// found by trying otherwise.
+func TestWrongLoginsAreLimited(t *testing.T) {
+	s := serve(t)
+	s.Keys.session = ""
+	login := func(key string) string {
+		body := `{"key":"` + key + `"}`
+		return s.raw(t, s.request("POST /api/v1/session", s.address, "Content-Type: application/json", fmt.Sprintf("Content-Length: %d", len(body)))+body)
+	}
+	for i := range mostFailures {
+		if got := login("wrong"); !strings.HasPrefix(got, "401") {
+			t.Errorf("%d: %s", i, got)
+		}
+	}
+	right := strings.TrimPrefix(s.Keys.Fragment(), "#k=")
+	if got := login(right); !strings.HasPrefix(got, "429") {
+		t.Errorf("the right one: %s", got)
+	}
+	s.attempts.since = s.attempts.since.Add(-time.Minute)
+	if got := login(right); !strings.HasPrefix(got, "200") {
+		t.Errorf("after a minute: %s", got)
 	}
 }
 
@@ -216,7 +242,7 @@ func TestOnlyLoopbackIsServed(t *testing.T) {
 func TestStreamsAreCounted(t *testing.T) {
 	s := serve(t)
 	s.Board.epoch = "e"
-	_, _, revision := s.Board.All()
+	_, _, revision := s.Board.All(Everything())
 	var all []io.Reader
 	ctx, cancel := context.WithTimeout(t.Context(), fixture.Patience)
 	defer cancel()

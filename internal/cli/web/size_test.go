@@ -29,7 +29,7 @@ func TestTenThousandRowsAreSmall(t *testing.T) {
 		}
 		b.Put(row)
 	}
-	rows, reading, revision := b.All()
+	rows, reading, revision := b.All(Everything())
 	var out bytes.Buffer
 	to := gzip.NewWriter(&out)
 	if err := json.NewEncoder(to).Encode(fleet{revision, noon, reading, rows}); err != nil {

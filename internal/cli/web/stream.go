@@ -5,6 +5,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sync"
@@ -47,29 +48,67 @@ func (s *streams) enter(ctx context.Context) (context.Context, func()) {
 }
 
 // stream sends changes of rows after the revision that the tab has.
-func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
-	ctx, end := s.streams.enter(r.Context())
+func (s *Server) stream(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	ctx, end := v.streams.enter(r.Context())
 	defer end()
 	w.Header().Set("Content-Type", "text/event-stream")
 	to := sender{w, http.NewResponseController(w), s.Now}
 	_ = to.control.SetReadDeadline(time.Time{}) // the request has been read: only its end is to come
-	revision := r.Header.Get("Last-Event-ID")
+	f := follower{Server: s, sender: to, viewer: v, revision: r.Header.Get("Last-Event-ID")}
+	f.had = f.revision
 	for {
-		frame, now, next, ok := s.Board.After(revision)
-		var err error
-		switch {
-		case !ok:
-			_ = to.send("event: reset\nid: %s\n\n", now) // the tab reads all and comes again
+		if _, err := s.Authenticator.Viewer(r, s.Now()); err != nil {
+			_ = to.send("event: end\n\n") // the tab logs in again
 			return
-		case revision != now:
-			err = to.rows(now, frame)
-		default:
-			err = to.send(": beat\n\n")
 		}
-		if revision = now; err != nil || !wait(ctx, next) {
+		next, err := f.step(ctx)
+		if err != nil || !wait(ctx, next) {
 			return
 		}
 	}
+}
+
+// follower is a stream, and what its client has.
+type follower struct {
+	*Server
+	sender
+	viewer   *Viewer
+	revision string
+	// had is the revision that the client knows of, when it was told, and how rows were read.
+	had     string
+	at      time.Time
+	reading Reading
+}
+
+// errReset ends a stream whose client reads all again.
+var errReset = errors.New("changes are not known any more")
+
+// step sends what has changed, or a beat if it is time for one. It returns what is closed at
+// the next change.
+//
+// Changes that are not seen send nothing: only the next beat has their revision.
+func (f *follower) step(ctx context.Context) (<-chan struct{}, error) {
+	seen, err := f.viewer.Sight(ctx)
+	if err != nil {
+		return nil, err
+	}
+	frame, now, next, ok := f.Board.After(f.revision, seen)
+	if !ok {
+		_ = f.send("event: reset\nid: %s\n\n", now)
+		return nil, errReset
+	}
+	f.revision = now
+	due := f.Now().Sub(f.at) >= beats
+	switch news := len(frame.Set)+len(frame.Gone) > 0 || !due && frame.Reading != f.reading; {
+	case news, due && now != f.had:
+		err = f.rows(now, frame)
+	case due:
+		err = f.send(": beat\n\n")
+	default:
+		return next, nil
+	}
+	f.had, f.at, f.reading = now, f.Now(), frame.Reading
+	return next, err
 }
 
 // wait returns after the next change, and what follows it at once, or when it is time for a

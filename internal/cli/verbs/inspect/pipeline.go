@@ -97,19 +97,19 @@ func (s *piping) answer(ctx context.Context, application string) (PipelineList, 
 	if err != nil {
 		return PipelineList{}, err
 	}
-	return pipelines(ctx, from, namespace, application)
+	return pipelines(ctx, from, []string{namespace}, application)
 }
 
-// pipelines returns the applications of a namespace, or that application alone; those of all
-// namespaces if there is none.
-func pipelines(ctx context.Context, from client.Reader, namespace, application string) (PipelineList, error) {
+// pipelines returns the applications of some namespaces, or that application alone. An empty
+// name is that of all namespaces.
+func pipelines(ctx context.Context, from client.Reader, namespaces []string, application string) (PipelineList, error) {
 	answer := PipelineList{TypeMeta: program.AnswerKind("PipelineList"), Items: []pipeline.Pipeline{}}
 	r := &pipelineReader{from: from, application: application}
-	if err := r.readAll(ctx, namespace); err != nil {
+	if err := r.readAll(ctx, namespaces...); err != nil {
 		return answer, err
 	}
 	for _, p := range pipeline.Of(r.facts) {
-		if namespace == "" || p.In(namespace) {
+		if slices.Contains(namespaces, "") || slices.ContainsFunc(namespaces, p.In) {
 			answer.Items = append(answer.Items, p)
 		}
 	}
@@ -230,11 +230,12 @@ type pipelineReader struct {
 	problems    []string
 }
 
-// readAll reads what belongs to the applications of a namespace; of all namespaces if the
-// name is empty. It fails only if the Environments of the namespace cannot be read.
-func (r *pipelineReader) readAll(ctx context.Context, namespace string) error {
+// readAll reads what belongs to the applications of some namespaces; of all of them if the
+// name is empty. It fails only if no Environments of these can be read.
+func (r *pipelineReader) readAll(ctx context.Context, namespaces ...string) error {
 	r.facts = pipeline.Facts{Unreadable: map[string]string{}}
-	if err := r.read(ctx, namespace); err != nil || namespace == "" {
+	read, err := r.readEach(ctx, namespaces)
+	if err != nil || read[""] {
 		return err
 	}
 	if r.admitsOthers() {
@@ -246,7 +247,6 @@ func (r *pipelineReader) readAll(ctx context.Context, namespace string) error {
 		}
 		r.problems = append(r.problems, fmt.Sprintf("environments of other namespaces that come after these are not shown: %v", err))
 	}
-	read := map[string]bool{namespace: true}
 	for next := r.unread(read); next != ""; next = r.unread(read) {
 		read[next] = true
 		if err := r.read(ctx, next); err != nil {
@@ -254,6 +254,27 @@ func (r *pipelineReader) readAll(ctx context.Context, namespace string) error {
 		}
 	}
 	return nil
+}
+
+// readEach reads some namespaces, and returns which. What cannot be read is an error if it is
+// all, and else a problem.
+func (r *pipelineReader) readEach(ctx context.Context, namespaces []string) (map[string]bool, error) {
+	read := map[string]bool{}
+	var errs []error
+	for _, namespace := range namespaces {
+		read[namespace] = true
+		if err := r.read(ctx, namespace); err != nil {
+			errs = append(errs, err)
+			r.facts.Unreadable[namespace] = err.Error()
+		}
+	}
+	if len(errs) > 0 && len(errs) == len(namespaces) {
+		return read, errs[0]
+	}
+	for _, err := range errs {
+		r.problems = append(r.problems, err.Error())
+	}
+	return read, nil
 }
 
 // admitsOthers reports whether Environments of other namespaces may come after one that was

@@ -77,11 +77,12 @@ func (u *ui) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on this machine: %w", err)
 	}
-	source := &pages{u.Program, c, namespace}
+	source := &pages{u.Program, c, func(context.Context) ([]string, error) { return []string{namespace}, nil }}
+	keys := web.NewKeys(u.Now(), source)
 	return u.serve(ctx, &web.Server{
-		Keys: web.NewKeys(u.Now()), Board: web.NewBoard(), Source: source,
-		Now: u.Now, Say: func(text string) { u.Err.Sentence(show.Warns, "%s", text) },
-	}, listener, source)
+		Authenticator: keys, Board: web.NewBoard(), Now: u.Now,
+		Say: func(text string) { u.Err.Sentence(show.Warns, "%s", text) },
+	}, listener, client.ListOptions{Namespace: namespace}, keys.Fragment())
 }
 
 // namespace returns the namespace whose Rollouts are shown: empty for all of them.
@@ -100,24 +101,34 @@ func (u *ui) namespace(ctx context.Context, c program.Cluster) (string, error) {
 }
 
 // serve serves until the context ends, or until the user may not read Rollouts.
-func (u *ui) serve(ctx context.Context, server *web.Server, listener net.Listener, source *pages) error {
+func (u *ui) serve(ctx context.Context, server *web.Server, listener net.Listener, where client.ListOptions, fragment string) error {
 	to, err := server.HTTP(listener.Addr().(*net.TCPAddr))
 	if err != nil {
 		return err
 	}
-	readable, link := newLink(ctx, u.Program)
+	c, err := u.Connect(ctx)
+	if err != nil {
+		return err
+	}
+	u.announce(ctx, "http://"+listener.Addr().String()+"/"+fragment)
+	return following(ctx, u.Program, c, where, server.Board, to, func() error { return to.Serve(listener) })
+}
+
+// following serves rows that are up to date until the context ends, or until they may not be
+// read.
+func following(ctx context.Context, p *program.Program, c program.Cluster, where client.ListOptions, board *web.Board, to *http.Server, serve func() error) error {
+	readable, link := newLink(ctx, p)
 	defer link.stop(nil)
 	link.say = func(sign show.Sign, format string, args ...any) {
-		u.Err.Sentence(sign, format, args...)
-		server.Board.Away(sign != show.Well)
+		p.Err.Sentence(sign, format, args...)
+		board.Away(sign != show.Well)
 	}
-	go fill(readable, link.rollouts(source.cluster, client.ListOptions{Namespace: source.namespace}), server.Board)
+	go fill(readable, link.rollouts(c, where), board)
 	go func() {
 		<-readable.Done()
 		_ = to.Close() // streams last for as long as tabs do
 	}()
-	u.announce(ctx, "http://"+listener.Addr().String()+"/"+server.Keys.Fragment())
-	if err := to.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	if err := serve(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve the page: %w", err)
 	}
 	return link.refused()

@@ -20,15 +20,16 @@ import (
 // pages reads what the page shows, with the rights of the user.
 type pages struct {
 	*program.Program
-	cluster   program.Cluster
-	namespace string // empty for all
+	cluster program.Cluster
+	// shown returns the namespaces whose Rollouts are shown; an empty name for all of them.
+	shown func(context.Context) ([]string, error)
 }
 
 // me says who looks at what.
 type me struct {
 	User    string `json:"user,omitempty"`
 	Cluster string `json:"cluster"`
-	// Namespace is the only one that is shown; absent for all.
+	// Namespace is the only one that is shown; absent for several.
 	Namespace string `json:"namespace,omitempty"`
 	Version   string `json:"version"`
 	// Command is what shows the same list in a terminal, and Pipeline the same pipelines.
@@ -42,18 +43,34 @@ func (p *pages) Me(ctx context.Context) (any, error) {
 	if err := p.cluster.Client.Create(ctx, review); err != nil {
 		return nil, fmt.Errorf("ask the API server who you are: %w", err)
 	}
+	shown, err := p.shown(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return me{
-		User: review.Status.UserInfo.Username, Cluster: p.ClusterName(), Namespace: p.namespace, Version: p.Version,
-		Command: p.command("get"), Pipeline: p.command("pipeline"),
+		User: review.Status.UserInfo.Username, Cluster: p.ClusterName(), Namespace: only(shown), Version: p.Version,
+		Command: p.command("get", shown), Pipeline: p.command("pipeline", shown),
 	}, nil
 }
 
-// command returns a command for what is shown: for one namespace, or for all.
-func (p *pages) command(verb string) string {
-	if p.namespace == "" {
+// only returns the name if there is one.
+func only(namespaces []string) string {
+	if len(namespaces) == 1 {
+		return namespaces[0]
+	}
+	return ""
+}
+
+// command returns a command for what is shown. For several namespaces, it is one for each of
+// them.
+func (p *pages) command(verb string, shown []string) string {
+	switch {
+	case len(shown) != 1:
+		return p.CommandLine("NAMESPACE", verb)
+	case shown[0] == "":
 		return p.CommandLine("", verb, "-A")
 	}
-	return p.CommandLine(p.namespace, verb)
+	return p.CommandLine(shown[0], verb)
 }
 
 // rolloutPage is what is shown of a Rollout.
@@ -107,5 +124,9 @@ func (p *pages) typed(key types.NamespacedName, remedies []explain.Command) []st
 
 // Pipelines implements web.Source.
 func (p *pages) Pipelines(ctx context.Context) (any, error) {
-	return pipelines(ctx, p.cluster.Client, p.namespace, "")
+	shown, err := p.shown(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return pipelines(ctx, p.cluster.Client, shown, "")
 }
