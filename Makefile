@@ -234,13 +234,13 @@ timings: ## Measure how long the packages TIMED take, and what CPU time and cont
 	@env $(race_controller) go run ./test/cmd/timings -vet=off -count=1 -p $(AT_ONCE) -timeout 60m $(TIMED)
 
 .PHONY: reliability
-reliability: ## Run the tests of faults and write what they saw to docs/reliability.md.
+reliability: ## Run the tests of faults and write what they saw to bin/reliability.md.
 	@rm -rf bin/faults
 	@$(MAKE) --no-print-directory test-extended EXTENDED=./test/faults/... REPORT=bin/faults
 	@go run ./test/faults/cmd/table -in bin/faults
 
 .PHONY: bench
-bench: ## Measure 10,000 Rollouts and the command line, and write docs/performance.md; BENCH_ARGS are its arguments.
+bench: ## Measure 10,000 Rollouts and the command line, and write bin/performance.md; BENCH_ARGS are its arguments.
 	@go run ./test/controlplane/cmd/build -parts etcd,kube-apiserver,kubectl
 	@go run -buildvcs=false ./test/performance $(BENCH_ARGS)
 

@@ -165,7 +165,7 @@ func writeRows(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// writePage writes the page of the documentation.
+// writePage writes the report with what the figures mean.
 func (r report) writePage(w io.Writer) error {
 	text, err := template.New("page").Parse(page)
 	if err != nil {

@@ -98,47 +98,6 @@ func TestPageHasASectionAboutTheCommandLineIfItWasMeasured(t *testing.T) {
 	}
 }
 
-func TestSectionIsReplacedAndTheRestIsKept(t *testing.T) {
-	r := withCommandLine()
-	section, err := r.section(sections[commandLineOnly])
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, pageOf := range map[string]func() report{"none before": reported, "one before": withCommandLine} {
-		t.Run(name, func(t *testing.T) {
-			before := pageOf()
-			before.Commit = "earlier"
-			var page, want bytes.Buffer
-			if err := before.writePage(&page); err != nil {
-				t.Fatal(err)
-			}
-			got := withSection(page.String(), section)
-			both := before
-			both.results = r.results
-			if err := both.writePage(&want); err != nil {
-				t.Fatal(err)
-			}
-			start, end := "\n## The command line\n", following
-			if !strings.Contains(got, "\n"+section+"\n") || !strings.Contains(got, "commit `earlier`") {
-				t.Errorf("the new section, or the old commit of the rest, is missing:\n%s", got)
-			}
-			if diff := cmp.Diff(without(want.String(), start, end), without(got, start, end)); diff != "" {
-				t.Errorf("the rest of the page (-want +got):\n%s", diff)
-			}
-			if again := withSection(got, section); again != got {
-				t.Errorf("the second time (-first +second):\n%s", cmp.Diff(got, again))
-			}
-		})
-	}
-}
-
-// without returns a text without what is between two marks.
-func without(text, start, end string) string {
-	before, rest, _ := strings.Cut(text, start)
-	_, after, _ := strings.Cut(rest, end)
-	return before + start + end + after
-}
-
 func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 	r := runner{plans: whole}
 	if err := r.only("cli"); err != nil {
@@ -149,8 +108,8 @@ func TestOnlyTheCommandLineIsMeasuredAlone(t *testing.T) {
 			t.Errorf("the plan is %+v, want %+v", p, want)
 		}
 	}
-	if r.section != commandLineOnly || !r.partial {
-		t.Error("the run would not write the section, or would write the whole page")
+	if !r.partial {
+		t.Error("the run would miss the figures of the rest")
 	}
 }
 
@@ -164,8 +123,8 @@ func TestScenarioWithFleetsOfItsOwnIsMeasuredAloneAndHasASection(t *testing.T) {
 			if err := r.only(name); err != nil {
 				t.Fatal(err)
 			}
-			if !slices.Equal(r.plans, want) || r.section != name || !r.partial {
-				t.Errorf("the section is %q, and the plans are %+v, want %+v", r.section, r.plans, want)
+			if !slices.Equal(r.plans, want) || !r.partial {
+				t.Errorf("the plans are %+v, want %+v", r.plans, want)
 			}
 			r = runner{plans: whole}
 			if err := errors.Join(r.choose("20/1"), r.only(name)); err != nil || len(r.plans) != 1 || r.plans[0] != alone[name](size{20, 1}) {
@@ -182,19 +141,12 @@ func TestScenarioWithFleetsOfItsOwnIsMeasuredAloneAndHasASection(t *testing.T) {
 	}
 }
 
-func TestSectionAboutEnvironmentsFollowsTheOther(t *testing.T) {
+func TestSectionAboutEnvironmentsHasItsOwnFleets(t *testing.T) {
 	r := withCommandLine()
 	r.results = append(r.results, result{size: size{10000, 100}, Figures: measured{"environments.reads": 1}})
-	text, err := r.section(sections[environmentsOnly])
-	if err != nil {
+	var whole bytes.Buffer
+	if err := r.writePage(&whole); err != nil {
 		t.Fatal(err)
-	}
-	var whole, other bytes.Buffer
-	if err := errors.Join(r.writePage(&whole), withCommandLine().writePage(&other)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(whole.String(), withSection(other.String(), text)); diff != "" {
-		t.Errorf("a section that is added later is elsewhere (-all at once +later):\n%s", diff)
 	}
 	const row = "| Figure | 10,000 in 100 namespaces | Expected |\n| --- | ---: | --- |\n| reads per promotion | 1 |  |\n"
 	if !strings.Contains(whole.String(), row) || strings.Count(whole.String(), "10,000 in 100 namespaces (2)") > 0 {

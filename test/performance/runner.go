@@ -96,8 +96,7 @@ func (p plan) memory() string {
 // runner measures one fleet after the other, checks the results and reports them.
 type runner struct {
 	plans          []plan
-	partial        bool   // some measurements are left out
-	section        string // all are but those of this section; empty if it is not so
+	partial        bool // some measurements are left out
 	logs, profiles string
 	progress       io.Writer
 }
@@ -125,7 +124,7 @@ func (r *runner) choose(fleets string) error {
 
 // commandLineOnly is the scenario of the command line, environmentsOnly that of
 // Environments, and measurementsOnly that of HealthChecks that are measured. Each has a
-// section of the page.
+// section of the report.
 const commandLineOnly, environmentsOnly, measurementsOnly = "cli", "environments", "measurements"
 
 // alone are the scenarios that have fleets of their own, with the plan for a fleet.
@@ -141,11 +140,8 @@ func (r *runner) only(names string) error {
 		return nil
 	}
 	if planOf, ok := alone[names]; ok {
-		r.onlyAlone(names, planOf)
+		r.onlyAlone(planOf)
 		return nil
-	}
-	if names == commandLineOnly {
-		r.section = names
 	}
 	wanted := map[string]bool{}
 	for _, name := range strings.Split(names, ",") {
@@ -168,14 +164,14 @@ func (r *runner) only(names string) error {
 
 // onlyAlone measures a scenario that has fleets of its own, with the chosen fleets or with
 // those of the whole benchmark.
-func (r *runner) onlyAlone(name string, planOf func(size) plan) {
+func (r *runner) onlyAlone(planOf func(size) plan) {
 	var plans []plan
 	for _, p := range r.plans {
 		if r.partial || p == planOf(p.size) {
 			plans = append(plans, planOf(p.size))
 		}
 	}
-	r.plans, r.section, r.partial = plans, name, true
+	r.plans, r.partial = plans, true
 }
 
 // with returns the plan with only the wanted scenarios.
@@ -224,9 +220,6 @@ func (r *runner) run(ctx context.Context) error {
 	found.results = bySize(found.results)
 	found.machine = describe(began, programs)
 	found.Load = before
-	if failed != nil {
-		r.section = ""
-	}
 	return errors.Join(failed, r.conclude(found, failed == nil && !r.partial))
 }
 
@@ -254,43 +247,15 @@ func (r *runner) conclude(found report, complete bool) error {
 	_, _ = fmt.Fprintln(r.progress)
 	err := found.writeText(r.progress)
 	var text bytes.Buffer
-	err = errors.Join(err, found.writePage(&text), r.store(text.Bytes(), "bin", "performance.md"))
-	switch {
-	case complete:
-		err = errors.Join(err, r.store(text.Bytes(), documented...))
-	case r.section != "":
-		err = errors.Join(err, r.storeSection(found))
-	}
+	err = errors.Join(err, found.writePage(&text), r.store(text.Bytes()))
 	for _, wrong := range check(found.expectations, found.results, complete) {
 		err = errors.Join(err, errors.New(wrong))
 	}
 	return err
 }
 
-// documented is the page of the documentation. A run that has measured everything writes
-// it. A run that has measured only a section, with the largest fleet of it, writes that.
-var documented = []string{"docs", "performance.md"}
-
-func (r *runner) storeSection(found report) error {
-	s := sections[r.section]
-	largest := s.fleets[len(s.fleets)-1]
-	if !slices.ContainsFunc(found.results, func(r result) bool { return r.size == largest }) {
-		return nil
-	}
-	found.results = slices.DeleteFunc(slices.Clone(found.results), func(r result) bool { return !slices.Contains(s.fleets, r.size) })
-	text, err := found.section(s)
-	if err != nil || text == "" {
-		return err
-	}
-	page, err := os.ReadFile(filepath.Join(parts.Root(), filepath.Join(documented...)))
-	if err != nil {
-		return err
-	}
-	return r.store([]byte(withSection(string(page), text)), documented...)
-}
-
-func (r *runner) store(text []byte, path ...string) error {
-	file := filepath.Join(parts.Root(), filepath.Join(path...))
+func (r *runner) store(text []byte) error {
+	file := filepath.Join(parts.Root(), "bin", "performance.md")
 	_, _ = fmt.Fprintf(r.progress, "\nThe report is in %s.\n", file)
 	return os.WriteFile(file, text, 0o644)
 }

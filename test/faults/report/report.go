@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package report collects the results of the tests of faults for the table in
-// docs/reliability.md. Each of these tests makes one row of it.
+// Package report collects the results of the tests of faults for the table that `make
+// reliability` writes. Each of these tests makes one row of it.
 package report
 
 import (

@@ -81,48 +81,18 @@ func TestNothingIsStoredUnlessAFolderIsNamed(t *testing.T) {
 	}
 }
 
-const page = "# Faults\n\nWords.\n\n" + begin + end + "\nMore words.\n"
-
-var two = []Row{
-	{Test: "b.TestB", Fault: "water", Times: 1, Promise: "dry | warm", Seen: "dry\nand warm"},
-	{Test: "a.TestA", Fault: "fire", Times: 20, Promise: "cold", Seen: "cold"},
-}
-
-func TestTableStandsBetweenTheWords(t *testing.T) {
-	want := "# Faults\n\nWords.\n\n" + begin + `
-Run today.
-
-| Fault | Times | Promise | What was seen | Test |
+func TestTableIsSortedByTest(t *testing.T) {
+	want := `| Fault | Times | Promise | What was seen | Test |
 | --- | --- | --- | --- | --- |
 | fire | 20 | cold | cold | ` + "`a.TestA`" + ` |
 | water | 1 | dry \| warm | dry and warm | ` + "`b.TestB`" + ` |
-
-` + end + "\nMore words.\n"
-	got, err := Fill(page, "Run today.", two)
-	if err != nil {
-		t.Fatal(err)
-	}
+`
+	got := Table([]Row{
+		{Test: "b.TestB", Fault: "water", Times: 1, Promise: "dry | warm", Seen: "dry\nand warm"},
+		{Test: "a.TestA", Fault: "fire", Times: 20, Promise: "cold", Seen: "cold"},
+	})
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("page (-want +got):\n%s", diff)
-	}
-	again, err := Fill(got, "Run today.", two)
-	if err != nil || again != got {
-		t.Errorf("filled again it differs (%v):\n%s", err, cmp.Diff(got, again))
-	}
-	if _, err := Fill("# Faults\n", "", two); err == nil {
-		t.Error("a page without a place for the table was filled")
-	}
-}
-
-func TestRowsOfTestsThatWereNotRunCanBeKept(t *testing.T) {
-	old, err := Fill(page, "Run yesterday.", two)
-	if err != nil {
-		t.Fatal(err)
-	}
-	fresh := Row{Test: "a.TestA", Fault: "fire", Times: 30, Promise: "cold", Seen: "colder"}
-	kept := Row{Test: "b.TestB", Fault: "water", Times: 1, Promise: "dry | warm", Seen: "dry and warm"}
-	if diff := cmp.Diff([]Row{fresh, kept}, Keep([]Row{fresh}, old)); diff != "" {
-		t.Errorf("rows (-want +got):\n%s", diff)
+		t.Errorf("table (-want +got):\n%s", diff)
 	}
 }
 

@@ -5,23 +5,12 @@ package report
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 )
-
-// The table is between these lines of the page.
-const (
-	begin = "<!-- the table: made by make reliability -->\n"
-	end   = "<!-- the end of the table -->\n"
-)
-
-const header = "| Fault | Times | Promise | What was seen | Test |\n| --- | --- | --- | --- | --- |\n"
 
 // Read returns the rows that are stored in a folder.
 func Read(folder string) ([]Row, error) {
@@ -47,60 +36,20 @@ func Read(folder string) ([]Row, error) {
 	return rows, nil
 }
 
-// Fill replaces the table of a page with a text about the run, and the rows sorted by the
-// names of their tests.
-func Fill(page, run string, rows []Row) (string, error) {
-	before, after, err := around(page)
-	if err != nil {
-		return "", err
-	}
+// Table returns the rows as a table, sorted by the names of their tests.
+func Table(rows []Row) string {
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, func(a, b Row) int { return cmp.Compare(a.Test, b.Test) })
-	var table strings.Builder
-	fmt.Fprintf(&table, "%s\n%s\n\n%s", begin, run, header)
+	table := strings.Builder{}
+	table.WriteString("| Fault | Times | Promise | What was seen | Test |\n| --- | --- | --- | --- | --- |\n")
 	for _, row := range rows {
 		fmt.Fprintf(&table, "| %s | %d | %s | %s | `%s` |\n",
 			cell(row.Fault), row.Times, cell(row.Promise), cell(row.Seen), row.Test)
 	}
-	return before + table.String() + "\n" + end + after, nil
+	return table.String()
 }
 
 // cell escapes a text for a table.
 func cell(text string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(text)
-}
-
-func around(page string) (before, after string, err error) {
-	before, rest, found := strings.Cut(page, begin)
-	_, after, foundToo := strings.Cut(rest, end)
-	if !found || !foundToo {
-		return "", "", errors.New("the page has no place for the table")
-	}
-	return before, after, nil
-}
-
-// line matches a row of the table.
-var line = regexp.MustCompile("(?m)^\\| (.+) \\| ([0-9]+) \\| (.+) \\| (.+) \\| `([^`]+)` \\|$")
-
-// Rows returns the rows of a page.
-func Rows(page string) []Row {
-	var rows []Row
-	for _, match := range line.FindAllStringSubmatch(page, -1) {
-		times, _ := strconv.Atoi(match[2])
-		for i := range match {
-			match[i] = strings.ReplaceAll(match[i], `\|`, "|")
-		}
-		rows = append(rows, Row{Test: match[5], Fault: match[1], Times: times, Promise: match[3], Seen: match[4]})
-	}
-	return rows
-}
-
-// Keep adds the rows of a page whose tests have no newer row.
-func Keep(rows []Row, page string) []Row {
-	for _, old := range Rows(page) {
-		if !slices.ContainsFunc(rows, func(r Row) bool { return r.Test == old.Test }) {
-			rows = append(rows, old)
-		}
-	}
-	return rows
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command table writes the results of the tests of faults into the table of
-// docs/reliability.md.
+// Command table writes the results of the tests of faults as a table to
+// bin/reliability.md.
 package main
 
 import (
@@ -20,36 +20,25 @@ import (
 
 func main() {
 	folder := flag.String("in", "", "The folder where the tests have stored their rows.")
-	keep := flag.Bool("keep", false, "Leave the rows of tests that were not run as they are.")
 	flag.Parse()
-	if err := fill(*folder, *keep); err != nil {
+	if err := write(*folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func fill(folder string, keep bool) error {
+func write(folder string) error {
 	rows, err := report.Read(folder)
 	if err != nil {
 		return err
-	}
-	path := filepath.Join(parts.Root(), "docs", "reliability.md")
-	page, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("read the page: %w", err)
-	}
-	if keep {
-		rows = report.Keep(rows, string(page))
 	}
 	run, err := aboutTheRun()
 	if err != nil {
 		return err
 	}
-	filled, err := report.Fill(string(page), run, rows)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(path, []byte(filled), 0o644)
+	path := filepath.Join(parts.Root(), "bin", "reliability.md")
+	fmt.Println("The report is in " + path)
+	return os.WriteFile(path, []byte("# Faults and what was seen\n\n"+run+"\n\n"+report.Table(rows)), 0o644)
 }
 
 // aboutTheRun returns the date, the commit, the machine and the versions of the run.
