@@ -74,7 +74,7 @@ GENERATED := api/v1alpha1/zz_generated.deepcopy.go api/coordination/v1/zz_genera
 	config/crd/bases config/coordination/crd/bases config/rbac/role.yaml \
 	config/coordination/rbac/role.yaml config/statefulset-rollout/rbac/role.yaml \
 	docs/api/v1alpha1/reference.md docs/api/coordination/v1/reference.md \
-	docs/api/environments/v1alpha1/reference.md docs/cli/reference docs/cli/schemas \
+	docs/api/environments/v1alpha1/reference.md docs/cli/reference docs/cli/schemas docs/messages.md \
 	$(addprefix charts/rollout-controller/templates/,crds.yaml rbac.yaml rbac-registry-credentials.yaml rbac-health-workloads.yaml \
 		approvals.yaml deploy-user.yaml sign.yaml \
 		$(addprefix deploymentcoordination-,crd.yaml rbac.yaml policy.yaml webhook.yaml) statefulsetrollout-rbac.yaml \
@@ -268,6 +268,7 @@ generate: $(TOOLS) ## Generate deepcopy functions, CRDs, RBAC, the chart's copie
 	@hack/chart/generate.sh $(TOOLS)/kustomize $(OUT)/charts
 	@rm -rf $(OUT)/docs/cli/reference
 	@go run -buildvcs=false ./hack/manual $(OUT)/docs/cli/reference markdown
+	@go run -buildvcs=false ./hack/manual $(OUT)/docs messages
 	@rm -rf $(OUT)/docs/cli/schemas
 	@go -C hack/tools run ./schemas $(CURDIR) $(abspath $(OUT))/docs/cli/schemas
 

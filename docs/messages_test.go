@@ -17,8 +17,8 @@ import (
 	"unicode"
 )
 
-// troubleshooting is the page that lists each message.
-const troubleshooting = "docs/guides/troubleshooting.md"
+// messagesPage is the page that lists each message. It is made from a catalogue.
+const messagesPage, catalogue = "docs/messages.md", "internal/cli/messages/catalogue"
 
 // gap stands for a variable part of a message, here and on the page.
 const gap = "…"
@@ -143,8 +143,8 @@ var unseen = map[string][]string{
 	},
 }
 
-func TestEveryMessageIsOnTheTroubleshootingPage(t *testing.T) {
-	quotes := quotesIn(documents(t)[troubleshooting])
+func TestEveryMessageIsOnThePageOfMessages(t *testing.T) {
+	quotes := quotesIn(documents(t)[messagesPage])
 	seen, missing := map[string]bool{}, map[string][]message{}
 	for _, m := range messages(t) {
 		if m.logged || seen[m.text] {
@@ -161,7 +161,7 @@ func TestEveryMessageIsOnTheTroubleshootingPage(t *testing.T) {
 	}
 	for name, reason := range quietPackages {
 		if logged, ok := strings.CutPrefix(reason, logs); ok && !slices.Contains(quotes, logged) {
-			t.Errorf("%s does not quote %q, behind which %s says the rest", troubleshooting, logged, name)
+			t.Errorf("%s does not quote %q, behind which %s says the rest", messagesPage, logged, name)
 		}
 	}
 	for reason, texts := range unseen {
@@ -180,16 +180,16 @@ func TestEveryMessageIsOnTheTroubleshootingPage(t *testing.T) {
 // page.
 func whatToAdd(name string, missing []message) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "people cannot look these messages up. Add a row for each to a table of %s.\n"+
+	fmt.Fprintf(&text, "people cannot look these messages up. Add an entry for each to a file of %s.\n"+
 		"What nobody can see goes to \"unseen\" in docs/messages_test.go. If that is all that the package says,\n"+
-		"add it to \"quietPackages\" instead:\n\n\t%q: \"why\",\n", troubleshooting, name)
+		"add it to \"quietPackages\" instead:\n\n\t%q: \"why\",\n", catalogue, name)
 	for _, m := range missing {
-		fmt.Fprintf(&text, "\n%s\n| `%s` | what it means, and what to do |\n\t\t%q,\n", m.place, m.text, m.text)
+		fmt.Fprintf(&text, "\n%s\n    - seen: >-\n        `%s`\n      means: >-\n        What it means, and what to do.\n\t\t%q,\n", m.place, m.text, m.text)
 	}
 	return text.String()
 }
 
-func TestTroubleshootingPageQuotesNoMessageThatIsGone(t *testing.T) {
+func TestPageOfMessagesQuotesNoMessageThatIsGone(t *testing.T) {
 	var patterns []*regexp.Regexp
 	for _, m := range messages(t) {
 		if !isUnseen(m.text) {
@@ -197,7 +197,7 @@ func TestTroubleshootingPageQuotesNoMessageThatIsGone(t *testing.T) {
 		}
 	}
 	quotes := 0
-	for _, line := range strings.Split(documents(t)[troubleshooting], "\n") {
+	for _, line := range strings.Split(documents(t)[messagesPage], "\n") {
 		if !strings.HasPrefix(line, "| ") {
 			continue
 		}
@@ -207,7 +207,7 @@ func TestTroubleshootingPageQuotesNoMessageThatIsGone(t *testing.T) {
 			}
 			quotes++
 			if !slices.ContainsFunc(patterns, func(p *regexp.Regexp) bool { return p.MatchString(quote) }) {
-				t.Errorf("%s quotes a message that no code gives: `%s`", troubleshooting, quote)
+				t.Errorf("%s quotes a message that no code gives: `%s`", messagesPage, quote)
 			}
 		}
 	}

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command manual writes the reference of the command line from its command tree to a
-// folder, as pages in Markdown or as man pages:
+// folder, as pages in Markdown or as man pages, or the page of the controller's messages:
 //
 //	manual FOLDER markdown
+//	manual FOLDER messages
 //	manual FOLDER man VERSION MADE
 //
 // A page depends on the tree and on nothing else: it is the same on each machine. Flags of
@@ -51,6 +52,8 @@ func reference(form []string) (map[string]string, error) {
 	switch {
 	case len(form) == 1 && form[0] == "markdown":
 		return markdown(as("kubectl rollouts")), nil
+	case len(form) == 1 && form[0] == "messages":
+		return map[string]string{"messages.md": messagesPage()}, nil
 	case len(form) == 3 && form[0] == "man":
 		made, err := time.Parse(time.RFC3339, form[2])
 		if err != nil {
@@ -58,7 +61,7 @@ func reference(form []string) (map[string]string, error) {
 		}
 		return man(as("flux-rollout"), form[1], made), nil
 	}
-	return nil, errors.New("say markdown, or man VERSION and MADE")
+	return nil, errors.New("say markdown, messages, or man VERSION and MADE")
 }
 
 // write writes pages to a folder, which it creates. Other files in it stay.

@@ -181,8 +181,8 @@ func TestReferenceIsTheSameOnEachMachine(t *testing.T) {
 
 func TestReferenceNeedsAFormAndATime(t *testing.T) {
 	for want, args := range map[string][]string{
-		`parsing time "yesterday"`:              {"man", "v1.2.0", "yesterday"},
-		"say markdown, or man VERSION and MADE": {"html"},
+		`parsing time "yesterday"`:                        {"man", "v1.2.0", "yesterday"},
+		"say markdown, messages, or man VERSION and MADE": {"html"},
 	} {
 		if _, err := reference(args); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want %q", args, err, want)

@@ -33,6 +33,7 @@ type explaining struct {
 	*program.Program
 	out     *program.Output
 	tag, at string
+	said    string
 	check   bool
 }
 
@@ -50,12 +51,27 @@ objects that are read now. Each command that is suggested was tried on them firs
   # What about this release? It may be any tag
   %[1]s explain shop 1.5.0
   # In a script: exit code 2 if it is held
-  %[1]s explain shop 1.5.0 --check`, p.Called),
+  %[1]s explain shop 1.5.0 --check
+  # What does this message mean? No cluster is asked
+  %[1]s explain --message 'not passing: RolloutGate qa'`, p.Called),
 		ValidArgsFunction: p.CompleteRollouts,
-		RunE:              func(cmd *cobra.Command, args []string) error { return e.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.said != "" {
+				return e.message()
+			}
+			return e.run(cmd.Context(), args[0])
+		},
 	}
 	e.out = program.NewOutput(cmd)
 	program.TakesVersion(cmd, &e.tag, "explain only this release, which may be any tag")
+	cmd.Flags().StringVar(&e.said, "message", "", "say instead what a message, an event or a reason of the controller means")
+	aboutRollout := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if e.said != "" {
+			return program.Named(0, 0, "no name with --message")(cmd, args)
+		}
+		return aboutRollout(cmd, args)
+	}
 	cmd.Flags().BoolVar(&e.check, "check", false, "exit with 2 if nothing can go out: the release, or without --version every candidate, is held, the Rollout is suspended, or it has failed")
 	cmd.Flags().StringVar(&e.at, "at", "", "decide as at this time (RFC 3339), or in a while (+2h)")
 	p.ReadsFiles(cmd.Flags())
