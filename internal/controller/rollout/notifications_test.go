@@ -334,7 +334,7 @@ func heard(events []eventv1.Event, kind string) []string {
 
 func TestPageOfEventsHasTheirSeverity(t *testing.T) {
 	g := NewWithT(t)
-	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "spec", "v1alpha1", "rollouts.md"))
+	page, err := os.ReadFile(filepath.Join(parts.Root(), "docs", "spec", "v1alpha1", "rollout-status.md"))
 	g.Expect(err).NotTo(HaveOccurred())
 	row := regexp.MustCompile("(?m)^\\| (?:Normal|Warning|no event) \\| (`.+?) \\| (info|error) \\|")
 	var reasons int
