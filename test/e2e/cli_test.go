@@ -77,7 +77,7 @@ func TestCommandLineExplainsAHoldAndItsRemedyLetsTheReleaseGo(t *testing.T) {
 		"trace deploy/shop":  {"Deployment/" + s.Namespace + "/shop\n  ◀ Kustomization/", "◀ Rollout/", "#2\n  ◀ ImagePolicy/"},
 		"get":                {"shop  1.1.0    Succeeded", "up to date"},
 		"get -o name":        {"rollout.kuberik.com/shop\n"},
-		"version":            {"flux-rollout dev\n", "controller: there is no Deployment", "CRDs v1alpha1: 8 kinds, with the fields that this program knows\n"},
+		"version":            {"flux-rollout dev\n", "controller: there is no Deployment", "CRDs v1alpha1: 10 kinds, with the fields that this program knows\n"},
 		"simulate " + s.Name: {"then nothing more, however long one waits"},
 	} {
 		answer := alice.MustRun(strings.Fields(verb)...)
@@ -286,7 +286,7 @@ func TestCommandLineSaysWhatItMayNotRead(t *testing.T) {
 	erin := s.CommandLine(approver)
 	explanation := erin.MustRun("explain", s.Name)
 	for _, part := range []string{
-		"⚠ ReadPartly: you may not read ClusterReleaseQuarantines, ClusterRolloutSchedules, ImagePolicies and OCIRepositories, so this is what the controller has decided",
+		"⚠ ReadPartly: you may not read ClusterReleaseQuarantines, ClusterRolloutGates, ClusterRolloutSchedules, ImagePolicies and OCIRepositories, so this is what the controller has decided",
 		"1.1.0   held by 1", "✗ SomeGatesBlocking  not passing: RolloutGate freeze",
 	} {
 		if !strings.Contains(explanation, part) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
@@ -36,20 +37,44 @@ func TestControllerCanDoNothingWithoutItsRoles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := plane.StartAs("without-roles", kubeconfig, nil)
+	blind, err := plane.StartAs("without-roles", kubeconfig, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	awaitLog(t, blind, "this account may not list rolloutapprovals.kuberik.com, and would promote past gates that it cannot see")
+	if err := blind.Wait(t.Context()); err == nil {
+		t.Error("the controller ends well, although it sees no gate")
+	}
+	if got := statuses(t, plane, "nobody"); len(got) == 0 || slices.Contains(got, http.StatusOK) {
+		t.Errorf("the API server answered %v, want it to refuse everything", got)
+	}
+
 	s := env.New(t, plane)
+	s.Create(seesGates(s.Name)...)
+	process, err := plane.StartAs("sees-gates", kubeconfig, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.CreateFlux()
 	s.Create(s.Rollout())
 	s.Publish(s.ConfigRelease("1.0.0"))
 	awaitLog(t, process, `rollouts.kuberik.com is forbidden: User \"system:serviceaccount:kuberik-system:nobody\"`)
 	s.Stays("without a promotion", func(r *v1alpha1.Rollout) bool { return r.Current() == nil })
-	if got := statuses(t, plane, "nobody"); !slices.Contains(got, http.StatusForbidden) || slices.Contains(got, http.StatusOK) {
-		t.Errorf("the API server answered %v, want it to refuse everything", got)
-	}
 	endsInTime(t, process)
+}
+
+// seesGates lets the account nobody list what holds releases, and nothing else.
+func seesGates(name string) []client.Object {
+	return []client.Object{
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{v1alpha1.GroupVersion.Group}, Resources: []string{"rolloutapprovals", "clusterrolloutgates"}, Verbs: []string{"list", "watch"},
+		}}},
+		&rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name},
+			Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "nobody", Namespace: scenario.Namespace}},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		},
+	}
 }
 
 // endsInTime sends a process the signal that the kubelet sends, and checks that it ends
