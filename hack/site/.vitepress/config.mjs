@@ -60,8 +60,8 @@ function menu(contents) {
     const heading = line.match(/^(\w[\w ]*):$/)
     if (heading) groups.push({ text: heading[1], items: [] })
     if (!groups.length) continue
-    for (const [, text, page] of line.matchAll(/\[([^\]]+)\]\(([^)]+\.md)\)/g)) {
-      if (!page.startsWith('..')) groups.at(-1).items.push({ text, link: `/${page.replace(/(README)?\.md$/, '')}` })
+    for (const [, text, page] of line.matchAll(/\[([^\]]+)\]\(([^)]+\.md(?:#[^)]*)?)\)/g)) {
+      if (!page.startsWith('..')) groups.at(-1).items.push({ text, link: `/${page.replace(/(README)?\.md/, '')}` })
     }
   }
   return groups
