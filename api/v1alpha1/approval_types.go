@@ -177,7 +177,7 @@ type RolloutApprovalSpec struct {
 	// +optional
 	Decision Decision `json:"decision,omitempty"`
 
-	// role is the role in which the person decides. It needs the right approve:<role>.
+	// role is the role in which the person decides. It needs the verb approve:ROLE.
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 	// +optional
@@ -373,7 +373,7 @@ type ApprovalRecord struct {
 	// +required
 	Outcome ApprovalOutcome `json:"outcome"`
 
-	// gates are the gates that asked, those of the cluster as cluster/<name>.
+	// gates are the gates that asked, those of the cluster as cluster/NAME.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=10
 	// +optional
