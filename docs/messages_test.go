@@ -82,7 +82,7 @@ var unseen = map[string][]string{
 	"the controller ends, and drops the measurement": {"the measurement was cancelled"},
 	"kuberik's dashboard writes it":                  {"Cleared version pin", "Pinned to version"},
 	"a gate says it of itself": {
-		"Environments, quarantines and failures",
+		"Environments, quarantines, failures and gates of the cluster",
 		"Shows clients that know only gates what else holds releases. It holds nothing by itself. The status of the Rollout has the reasons.",
 	},
 	"a list is left, because enough was read":                {"enough was read"},

@@ -199,11 +199,11 @@ func Summaries(in Input, candidates []Verdict) []v1alpha1.RolloutGateStatusSumma
 		judged.BypassGates = bypassed != ""
 		all = append(all, people.shown(judged, clusterGate+in.Gates.Cluster[i].Name, offered))
 	}
-	if free := Mirrored(candidates); free != nil {
+	if free := Mirrored(in, candidates); free != nil {
 		gate := &v1alpha1.RolloutGate{Spec: v1alpha1.RolloutGateSpec{AllowedVersions: &free}}
 		gate.Name = MirrorName(in.Rollout)
 		shown := summary(gate, wanted)
-		shown.Message, shown.BypassGates = "shows what environments, quarantines and failures hold", bypassed != ""
+		shown.Message, shown.BypassGates = "shows what environments, quarantines, failures and gates of the cluster hold", bypassed != ""
 		all = append(all, shown)
 	}
 	return append(all, in.upstreams().Summaries(offered, bypassed)...)
@@ -239,17 +239,23 @@ func MirrorName(rollout *v1alpha1.Rollout) string {
 // Mirrored returns the versions that a gate would let through that stood for the holds that
 // clients cannot see that know only gates, newest first. It is nil if there are no such holds:
 // then no gate is needed.
-func Mirrored(candidates []Verdict) []string {
-	if !slices.ContainsFunc(candidates, hidden) {
+func Mirrored(in Input, candidates []Verdict) []string {
+	if !slices.ContainsFunc(candidates, in.hidden) {
 		return nil
 	}
 	free := []string{}
 	for _, candidate := range candidates {
-		if !hidden(candidate) && len(free) < mostMirrored {
+		if !in.hidden(candidate) && len(free) < mostMirrored {
 			free = append(free, candidate.Release.Tag)
 		}
 	}
 	return free
 }
 
-func hidden(v Verdict) bool { return v.heldFor(verdict.IsUnknownToOthers) }
+// hidden reports whether such clients cannot see a hold: they know the gates of the namespace.
+func (in Input) hidden(v Verdict) bool {
+	in.Gates = Gates{Cluster: in.Gates.Cluster}
+	return v.heldFor(verdict.IsUnknownToOthers) || slices.ContainsFunc(v.Holds, func(h verdict.Hold) bool {
+		return len(Blocking(in, h.Reason, v.Release)) > 0
+	})
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 func TestHoldsThatOnlyThisControllerKnowsAreMirrored(t *testing.T) {
@@ -34,14 +35,27 @@ func TestHoldsThatOnlyThisControllerKnowsAreMirrored(t *testing.T) {
 		"a failure":       {[]promotion.Verdict{heldBy("1.2.0"), heldBy("1.1.0", v1alpha1.FailedBeforeReason)}, []string{"1.2.0"}},
 		"users' decision": {[]promotion.Verdict{heldBy("1.2.0", environmentsv1.AwaitingPromotionReason)}, []string{}},
 	} {
-		t.Run(name, func(t *testing.T) { diff(t, tt.want, promotion.Mirrored(tt.candidates)) })
+		t.Run(name, func(t *testing.T) { diff(t, tt.want, promotion.Mirrored(given(rollout()).in(), tt.candidates)) })
+	}
+
+	// Others see the gates of the namespace themselves.
+	for name, tt := range map[string]struct {
+		in   promotion.Input
+		want []string
+	}{
+		"approvals, for the namespace":       {askingTwo().in(), nil},
+		"approvals, for the cluster":         {askingTwo().clusterGates(fixture.MakeClusterGate("prod").Asking(fixture.AskFor(1))).in(), []string{}},
+		"a gate of the cluster":              {askingTwo().clusterGates(fixture.MakeClusterGate("prod").Closed()).in(), []string{}},
+		"a gate of the cluster that is open": {askingTwo().clusterGates(fixture.MakeClusterGate("prod")).in(), nil},
+	} {
+		t.Run(name, func(t *testing.T) { diff(t, tt.want, promotion.Mirrored(tt.in, promotion.Decide(tt.in).Candidates)) })
 	}
 
 	many := []promotion.Verdict{heldBy("9.9.9", v1alpha1.FailedBeforeReason)}
 	for i := range 500 {
 		many = append(many, heldBy(fmt.Sprintf("1.0.%d", 500-i)))
 	}
-	free := promotion.Mirrored(many)
+	free := promotion.Mirrored(given(rollout()).in(), many)
 	diff(t, 100, len(free))
 	diff(t, "1.0.500", free[0])
 }

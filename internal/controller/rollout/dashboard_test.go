@@ -3,8 +3,12 @@
 package rollout
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"time"
 
+	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +16,7 @@ import (
 
 	environmentsv1 "github.com/fluxrollouts/rollout-controller/api/environments/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
 // What kuberik's dashboard v0.7.7 sends, as its field manager does: merge patches.
@@ -68,4 +73,64 @@ func TestForceOfTheDashboardEndsIfItIsRefused(t *testing.T) {
 	s.Expect(said.Status).To(Equal(metav1.ConditionFalse))
 	s.Expect(said.Reason).To(Equal(v1alpha1.QuarantinedReason))
 	s.Expect(said.Message).To(HavePrefix("rollout.kuberik.com/force-deploy has no effect: 1.2.0 is in quarantine by "))
+}
+
+// blockingInDashboard returns the gates that kuberik's dashboard shows as those that block a
+// release, by its own rule: of the items of status.gates it leaves out those for which it finds
+// no RolloutGate of that name.
+func (s *testEnv) blockingInDashboard(tag string) (shown []string) {
+	gates := &v1alpha1.RolloutGateList{}
+	s.Expect(s.List(s.Ctx, gates, client.InNamespace(s.Namespace))).To(Succeed())
+	for _, item := range s.rollout("shop").Status.Gates {
+		blocks := item.Passing != nil && !*item.Passing
+		if item.AllowedVersions != nil {
+			blocks = !slices.Contains(item.AllowedVersions, tag)
+		}
+		found := slices.ContainsFunc(gates.Items, func(g v1alpha1.RolloutGate) bool { return g.Name == item.Name && g.RolloutName() == "shop" })
+		if blocks && found {
+			shown = append(shown, item.Name)
+		}
+	}
+	return shown
+}
+
+// Its page draws "Ready" and a button where no gate blocks.
+func TestDashboardShowsWhatApprovalsHold(t *testing.T) {
+	for name, tt := range map[string]struct {
+		gate  func(s *testEnv) client.Object
+		shows string
+	}{
+		"a RolloutGate":        {func(*testEnv) client.Object { return fixture.MakeGate("qa", "shop").Asking(fixture.AskFor(1)).Obj() }, "qa"},
+		"a ClusterRolloutGate": {func(s *testEnv) client.Object { return s.clusterGate().Asking(fixture.AskFor(1)).Obj() }, "shop-holds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...)
+			s.LabelNamespace("only", s.Namespace)
+			s.deploy("shop")
+			s.Pass(time.Since(s.Clock.Now()) + time.Minute)
+			gate := tt.gate(s)
+			if _, ok := gate.(*v1alpha1.RolloutGate); ok {
+				gate.SetNamespace(s.Namespace)
+			}
+			s.Expect(s.Create(s.Ctx, gate)).To(Succeed())
+			t.Cleanup(func() { _ = s.Delete(context.WithoutCancel(s.Ctx), gate) })
+			s.ChangeStatus(fixture.MakePolicy("shop").Obj(), func(o client.Object) {
+				setLatest(o, "1.1.0")
+				o.(*imagev1.ImagePolicy).Status.LatestRef.Digest = fixture.DigestOf("1.1.0")
+			})
+			s.rest("shop")
+			s.Expect(s.history("shop")[0].Tag).To(Equal("1.0.0"))
+			s.Expect(s.blockingInDashboard("1.1.0")).To(Equal([]string{tt.shows}))
+
+			s.Add(fixture.MakeApproval("bob", "shop", "1.1.0").Obj())
+			s.rest("shop")
+			s.Expect(s.history("shop")[0].Tag).To(Equal("1.1.0"))
+			s.Expect(s.blockingInDashboard("1.1.0")).NotTo(ContainElement("shop-holds"), "it is gone with what it stands for")
+		})
+	}
+}
+
+// clusterGate selects the Rollouts of the test's namespace.
+func (s *testEnv) clusterGate() *fixture.ClusterGateBuilder {
+	return fixture.MakeClusterGate("prod-" + s.Namespace).In(map[string]string{"only": s.Namespace})
 }

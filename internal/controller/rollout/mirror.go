@@ -23,7 +23,7 @@ import (
 // What the mirror gate says of itself. It does not say what holds which release: it is written
 // only when the list of versions changes.
 const (
-	mirrorTitle = "Environments, quarantines and failures"
+	mirrorTitle = "Environments, quarantines, failures and gates of the cluster"
 	mirrorText  = "Shows clients that know only gates what else holds releases. It holds nothing by itself. The status of the Rollout has the reasons."
 )
 
@@ -33,7 +33,7 @@ const mirrorSettles = 10 * time.Second
 // mirrorHolds keeps a gate that lets through what is not held for reasons that only this
 // controller knows. Without such holds there is no gate.
 func (r *Reconciler) mirrorHolds(ctx context.Context, rollout *v1alpha1.Rollout, s gather.Snapshot, d promotion.Decision) error {
-	free, gate := promotion.Mirrored(d.Candidates), s.Gates.Mirror
+	free, gate := promotion.Mirrored(s.Input, d.Candidates), s.Gates.Mirror
 	switch {
 	case d.Action.Promotes(), s.Gates.Problem != nil: // the next pass knows
 		return nil

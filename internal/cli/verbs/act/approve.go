@@ -113,7 +113,7 @@ func gateNamed(v program.View, name string) (*v1alpha1.RolloutGate, error) {
 			name, labels[v1alpha1.ScheduleKindLabel], labels[v1alpha1.ScheduleNameLabel])
 	}
 	if mirror := v.Gates.Mirror; mirror != nil && is(*mirror) {
-		return nil, program.Refuse("gate %s shows what environments, quarantines and failures hold: to change it has no effect", name)
+		return nil, program.Refuse("gate %s shows what environments, quarantines, failures and gates of the cluster hold: to change it has no effect", name)
 	}
 	if i := slices.IndexFunc(v.Gates.Gates, is); i >= 0 {
 		return &v.Gates.Gates[i], nil
