@@ -291,9 +291,13 @@ func (d *deciding) meant(v program.View) string {
 }
 
 // digestOf returns the content of a tag; empty if nobody knows it. That of a candidate comes
-// first: it may be other content than what runs.
+// first: it may be other content than what runs. What runs unapproved comes before what is
+// known of its tag.
 func digestOf(v program.View, tag string) string {
 	known := slices.Clone(v.Decision.Ledger)
+	if current := v.Rollout.Current(); current != nil && current.Approval != nil && current.Approval.Outcome == v1alpha1.OutcomeMissing {
+		known = append(known, current.Version)
+	}
 	for _, candidate := range v.Decision.Candidates {
 		known = append(known, candidate.Release)
 	}
