@@ -48,7 +48,7 @@ RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /health/class/job -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone page installation monitoring measurements rollback recovery)
+E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone approvals page installation monitoring measurements rollback recovery)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.
