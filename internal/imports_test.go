@@ -40,6 +40,7 @@ var values = []string{
 var further = map[string][]string{
 	"api":                       {"k8s.io/apimachinery/pkg/runtime", "k8s.io/apimachinery/pkg/util/intstr"},
 	"internal/cli/explain":      nil,
+	"internal/cli/incident":     nil,
 	"internal/cli/measured":     nil,
 	"internal/cli/pipeline":     nil,
 	"internal/cli/request":      nil,

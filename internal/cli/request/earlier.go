@@ -31,7 +31,7 @@ func (p Promotions) Earlier() (to, leaves *v1alpha1.DeploymentHistoryEntry) {
 	if first < 0 {
 		return nil, nil
 	}
-	if p.wentBack(first - 1) {
+	if p.WentBack(first - 1) {
 		return nil, &p.History[first]
 	}
 	isBad := map[string]bool{} // by the newest promotion of the tag
@@ -39,7 +39,7 @@ func (p Promotions) Earlier() (to, leaves *v1alpha1.DeploymentHistoryEntry) {
 		entry := &p.History[i]
 		tag := entry.Version.Tag
 		if _, known := isBad[tag]; !known {
-			isBad[tag] = p.wentBack(i-1) || entry.State() == v1alpha1.BakeFailed
+			isBad[tag] = p.WentBack(i-1) || entry.State() == v1alpha1.BakeFailed
 		}
 		if !isBad[tag] && entry.State() == v1alpha1.BakeSucceeded && p.isOlder(entry.Version, p.History[0].Version) {
 			return entry, nil
@@ -48,8 +48,8 @@ func (p Promotions) Earlier() (to, leaves *v1alpha1.DeploymentHistoryEntry) {
 	return nil, nil
 }
 
-// wentBack reports whether a promotion has replaced a newer release.
-func (p Promotions) wentBack(i int) bool {
+// WentBack reports whether a promotion has replaced a newer release.
+func (p Promotions) WentBack(i int) bool {
 	return p.History[i].IsRollback() || p.isOlder(p.History[i].Version, p.History[i+1].Version)
 }
 
