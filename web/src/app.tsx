@@ -4,6 +4,7 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { FleetPage } from "./fleet_page";
 import { link, problem, watchWhileVisible } from "./fleet";
+import { IncidentPage } from "./incident_page";
 import { PipelinePage } from "./pipeline_page";
 import { RolloutPage } from "./rollout_page";
 import { address, route } from "./router";
@@ -29,6 +30,7 @@ function Page() {
   const parts = address.value.pathname.split("/").filter(Boolean).map(decodeURIComponent);
   if (parts[0] === "rollouts" && parts[1] && parts[2]) return <RolloutPage namespace={parts[1]} name={parts[2]} />;
   if (parts[0] === "pipelines") return <PipelinePage />;
+  if (parts[0] === "incidents") return <IncidentPage />;
   document.title = "Rollouts";
   return <FleetPage />;
 }
@@ -52,6 +54,9 @@ function App() {
           </a>
           <a href="/pipelines" aria-current={current("/pipelines")}>
             Pipelines
+          </a>
+          <a href="/incidents" aria-current={current("/incidents")}>
+            Incidents
           </a>
         </nav>
         <span class="who">

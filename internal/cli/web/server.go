@@ -79,6 +79,7 @@ func (s *Server) routes() http.Handler {
 		"GET /api/v1/fleet/stream":                s.known(s.stream),
 		"GET /api/v1/rollouts/{namespace}/{name}": compressed(s.known(rollout)),
 		"GET /api/v1/pipelines":                   compressed(s.known(pipelines)),
+		"GET /api/v1/incidents":                   compressed(s.known(incidents)),
 		"/": s.known(func(w http.ResponseWriter, _ *http.Request, _ *Viewer) {
 			refuse(w, http.StatusNotFound, "there is no such page")
 		}),

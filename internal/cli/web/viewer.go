@@ -18,6 +18,8 @@ type Source interface {
 	Rollout(ctx context.Context, key types.NamespacedName) (any, error)
 	// Pipelines returns the environments of all applications.
 	Pipelines(ctx context.Context) (any, error)
+	// Incidents returns what went wrong with releases in the last day.
+	Incidents(ctx context.Context) (any, error)
 }
 
 // Viewer is who asks. Every handler but that of the list reaches the API server only through

@@ -195,30 +195,36 @@ func (o *tab) goes(path string) {
 // Case 38: nothing that a rule of WCAG 2.2 AA finds, light and dark, wide and narrow, and no
 // page that scrolls sideways.
 func TestPagesCanBeReadByEverybody(t *testing.T) {
-	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
-	if err != nil {
-		required(t, "axe-core is not there: run hack/browser.sh")
-	}
 	a := gated(t)
 	o := open(t, a.CommandLine(a.Namespace+":ann", masters))
 	o.shows("RolloutGate qa")
 	for name, path := range map[string]string{"list": "/", "rollout": "/rollouts/" + a.Namespace + "/shop", "pipelines": "/pipelines"} {
 		o.goes(path)
 		o.shows("live ")
-		for _, scheme := range []string{"light", "dark"} {
-			for _, width := range []int64{1280, 360} {
-				o.do(t, chromedp.EmulateViewport(width, 800))
-				o.schemes(scheme)
-				found := ask(t, o.browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
-					(r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
-				if found != "" {
-					t.Errorf("%s, %s, %d pixels: %s", name, scheme, width, found)
-				}
-				if wide := ask(t, o.browser, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
-					t.Errorf("%s is %d pixels wide on %d", name, wide, width)
-				}
-				o.picture(name + "-" + scheme + "-" + strconv.FormatInt(width, 10))
+		o.canBeRead(name)
+	}
+}
+
+// canBeRead checks what is shown.
+func (o *tab) canBeRead(name string) {
+	o.t.Helper()
+	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		required(o.t, "axe-core is not there: run hack/browser.sh")
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, width := range []int64{1280, 360} {
+			o.do(o.t, chromedp.EmulateViewport(width, 800))
+			o.schemes(scheme)
+			found := ask(o.t, o.browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
+				(r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
+			if found != "" {
+				o.t.Errorf("%s, %s, %d pixels: %s", name, scheme, width, found)
 			}
+			if wide := ask(o.t, o.browser, chromedp.Evaluate[int64](`document.documentElement.scrollWidth`)); wide > width {
+				o.t.Errorf("%s is %d pixels wide on %d", name, wide, width)
+			}
+			o.picture(name + "-" + scheme + "-" + strconv.FormatInt(width, 10))
 		}
 	}
 }
