@@ -142,13 +142,17 @@ run: ## Run the controller against the current kubeconfig context, or an embedde
 docs: ## Build the pages of docs/ as a site in bin/site. It needs Node.
 	@hack/site/build.sh bin/site
 
+# story selects the lines of the picture of the README.
+story := ^(1.1.0 is|you|registry|NAME|shop|HealthCheck Unhealthy|Rollout (promotes|goes back|1.[01].0 is [IFS]|1.1.0 waits: not))
+
 draw_held := go run ./test/cmd/pictures -command "make demo DEMO_ARGS=--scenario=held" -in bin/held.txt
 
 .PHONY: pictures
 pictures: ## Draw the pictures of the README and of the command line from what the demo prints.
 	@mkdir -p bin docs/pictures
-	@$(MAKE) --no-print-directory demo DEMO_ARGS=--once > bin/demo.txt
-	@go run ./test/cmd/pictures -step "3. A bad release" -in bin/demo.txt -out docs/pictures/bad-release.svg
+	@$(MAKE) --no-print-directory demo DEMO_ARGS="--once --scenario=story" > bin/story.txt
+	@go run ./test/cmd/pictures -command "make demo DEMO_ARGS=--scenario=story" -only '$(story)' \
+		-step "2. Held, approved, baked, rolled back" -in bin/story.txt -out docs/pictures/story.svg
 	@$(MAKE) --no-print-directory demo DEMO_ARGS="--once --scenario=held" > bin/held.txt
 	@$(draw_held) -step "3. A freeze holds it, too" -out docs/pictures/simulate.svg
 	@$(draw_held) -step "4. And a failed check" -out docs/pictures/remedies.svg

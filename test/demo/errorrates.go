@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -30,6 +31,8 @@ type errorRates struct {
 	// address is where the server will listen.
 	address string
 	server  *http.Server
+	// bad is the version with the high error rate.
+	bad atomic.Value
 }
 
 // startPrometheus starts the Prometheus. Its target comes when something runs.
@@ -60,7 +63,7 @@ func (e *errorRates) flags() []string {
 }
 
 // serve makes the server answer with the error rates of the versions that Deployments run.
-func (e *errorRates) serve(c client.Client, bad string) {
+func (e *errorRates) serve(c client.Client) {
 	e.server = &http.Server{Addr: e.address, ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var all appsv1.DeploymentList
 		if err := c.List(r.Context(), &all); err != nil {
@@ -68,14 +71,14 @@ func (e *errorRates) serve(c client.Client, bad string) {
 			return
 		}
 		for i := range all.Items {
-			fmt.Fprintln(w, errorRateOf(&all.Items[i], bad))
+			fmt.Fprintln(w, errorRateOf(&all.Items[i], e.bad.Load()))
 		}
 	})}
 	go func() { _ = e.server.ListenAndServe() }()
 }
 
 // errorRateOf returns the error rate of the version that a Deployment runs.
-func errorRateOf(d *appsv1.Deployment, bad string) string {
+func errorRateOf(d *appsv1.Deployment, bad any) string {
 	_, version, _ := strings.Cut(imageOf(d), ":")
 	rate := usualErrors
 	if version == bad {

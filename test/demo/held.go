@@ -67,14 +67,19 @@ var heldSteps = []step{
 	},
 }
 
-func (s *session) gatedRelease(ctx context.Context) error {
-	s.printer.show(says(you, plain, "create RolloutGate qa, which lets nothing through"))
-	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: "qa"}}
+// closeGate creates a gate that holds every release.
+func (s *session) closeGate(ctx context.Context, name string) error {
+	s.printer.show(says(you, plain, "create RolloutGate %s, which lets nothing through", name))
+	gate := &v1alpha1.RolloutGate{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: name}}
 	gate.Spec.RolloutRef, gate.Spec.Passing = &v1alpha1.LocalObjectReference{Name: s.Name}, new(false)
 	if err := s.create(ctx, gate); err != nil {
 		return err
 	}
-	if err := s.await(ctx, closedGate(gate.Name)); err != nil {
+	return s.await(ctx, closedGate(name))
+}
+
+func (s *session) gatedRelease(ctx context.Context) error {
+	if err := s.closeGate(ctx, "qa"); err != nil {
 		return err
 	}
 	if err := s.push(ctx, s.Release("1.1.0")); err != nil {

@@ -75,14 +75,22 @@ var releasesSteps = []step{
 	},
 }
 
-func (s *session) firstRelease(ctx context.Context) error {
+// pushFirst pushes the first release, before the objects are there.
+func (s *session) pushFirst(ctx context.Context) error {
 	digest, err := s.plane.Registry.Push(ctx, s.Release("1.0.0"))
 	if err != nil {
 		return fmt.Errorf("push 1.0.0: %w", err)
 	}
 	s.printer.show(
 		says(registry, plain, "has a first artifact, %s:1.0.0 (%s)", s.Name, short(digest)),
-		says(you, plain, "create the Flux objects, a HealthCheck and the Rollout, all named %s", s.Name))
+		says(you, plain, "create the Flux objects, a HealthCheck and the Rollout"))
+	return nil
+}
+
+func (s *session) firstRelease(ctx context.Context) error {
+	if err := s.pushFirst(ctx); err != nil {
+		return err
+	}
 	if err := s.create(ctx, s.objects()...); err != nil {
 		return err
 	}

@@ -73,7 +73,8 @@ var rollbackSteps = []step{
 }
 
 func (s *session) firstInRegions(ctx context.Context) error {
-	s.rates.serve(s.plane.Client(), "1.1.0")
+	s.rates.bad.Store("1.1.0")
+	s.rates.serve(s.plane.Client())
 	digest, err := s.plane.Registry.Push(ctx, s.Release("1.0.0"))
 	if err != nil {
 		return fmt.Errorf("push 1.0.0: %w", err)

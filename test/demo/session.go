@@ -22,7 +22,7 @@ const stepLimit = 2 * time.Minute
 const releases = "releases"
 
 // scripts are all scenarios, by name.
-var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript, "clusters": clustersScript, "rollback": rollbackScript, "digest": digestScript, "approvals": approvalsScript}
+var scripts = map[string]script{releases: releasesScript, "workloads": workloadsScript, "held": heldScript, "environments": environmentsScript, "clusters": clustersScript, "rollback": rollbackScript, "digest": digestScript, "approvals": approvalsScript, "story": storyScript}
 
 // script defines a scenario.
 type script struct {

@@ -29,7 +29,7 @@ const (
 	longestWait = 2 * time.Second
 )
 
-// style has colors for readers whose screens are dark, and others for those whose screens
+// style lets nothing be invisible, because previews show the first moment. It has colors for readers whose screens are dark, and others for those whose screens
 // are light.
 const style = `
     text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #d0d7de; white-space: pre }
@@ -39,7 +39,7 @@ const style = `
       text { fill: #1f2328 } .back { fill: #f6f8fa } .title { fill: #000000 } .clock { fill: #59636e }
       .actor { fill: #0550ae } .bad { fill: #b3202a } .good { fill: #116329 } .bar { fill: #59636e }
     }
-    .line { animation: appear .2s both } @keyframes appear { from { opacity: 0 } to { opacity: 1 } }
+    .line { animation: appear .2s both } @keyframes appear { from { opacity: .6 } to { opacity: 1 } }
     @media (prefers-reduced-motion: reduce) { .line { animation: none } }
 `
 

@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"regexp"
 )
 
 func main() {
@@ -19,14 +20,15 @@ func main() {
 	out := flag.String("out", "", "The file to write.")
 	title := flag.String("step", "", "The title of the step.")
 	command := flag.String("command", "make demo", "The command that printed it.")
+	only := flag.String("only", "", "A regular expression of the lines to draw, without their times; what continues a line is drawn with it.")
 	flag.Parse()
-	if err := run(*in, *out, *title, *command); err != nil {
+	if err := run(*in, *out, *title, *command, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "draw a picture:", err)
 		os.Exit(1)
 	}
 }
 
-func run(in, out, title, command string) error {
+func run(in, out, title, command, only string) error {
 	printed, err := os.ReadFile(in)
 	if err != nil {
 		return fmt.Errorf("read what the demo printed: %w", err)
@@ -35,7 +37,11 @@ func run(in, out, title, command string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(out, []byte(draw(command, lines)), 0o644); err != nil {
+	wanted, err := regexp.Compile(only)
+	if err != nil {
+		return fmt.Errorf("-only: %w", err)
+	}
+	if err := os.WriteFile(out, []byte(draw(command, onlyOf(lines, wanted))), 0o644); err != nil {
 		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil

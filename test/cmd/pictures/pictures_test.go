@@ -51,6 +51,20 @@ func TestChapterHasItsLinesAndTimes(t *testing.T) {
 	}))
 }
 
+func TestOnlyWhatIsWantedIsDrawn(t *testing.T) {
+	g := NewWithT(t)
+	lines, err := step(printed, "3. A bad release")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(onlyOf(lines, regexp.MustCompile("^1.2.0 is pushed|^Rollout 1.2.0 is Deploying"))).To(Equal([]line{
+		{text: "3. A bad release"},
+		{text: "   1.2.0 is pushed, and its pods <never> become ready."},
+		{},
+		{at: 100 * time.Millisecond, clock: "00:26.1", actor: "Rollout", text: "1.2.0 is Deploying: waiting for Flux to apply 1.2.0 to 2 targets, then for 1"},
+		{at: 100 * time.Millisecond, text: "                       HealthCheck"},
+	}))
+	g.Expect(onlyOf(lines, regexp.MustCompile(""))).To(Equal(lines))
+}
+
 func TestChapterThatIsNotThereIsAnError(t *testing.T) {
 	for _, title := range []string{"", "3. A bad", "5. You decide"} {
 		_, err := step(printed, title)
@@ -77,10 +91,12 @@ func TestDrawIsAnSVGWithEveryLineInItsOrder(t *testing.T) {
 // The picture in the documentation is a run of the demo as it is now.
 func TestPictureOfTheReadmeIsOneOfThese(t *testing.T) {
 	g := NewWithT(t)
-	svg, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "pictures", "bad-release.svg"))
+	svg, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "pictures", "story.svg"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(wellFormed(string(svg))).To(Succeed())
-	for _, said := range []string{"3. A bad release", "names 1.2.0 as the latest release", "promotes 1.2.0 (number 3)", "last good release: 1.1.0"} {
+	for _, said := range []string{
+		"1.1.0 waits: not passing: RolloutGate qa", "$ kubectl rollouts approve shop", "baking for", "goes back to 1.0.0", "1.0.0 is <tspan class=\"good\">Succeeded",
+	} {
 		g.Expect(string(svg)).To(ContainSubstring(said))
 	}
 }

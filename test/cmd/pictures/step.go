@@ -49,6 +49,23 @@ func step(printed, title string) ([]line, error) {
 	return withoutBlankEnd(lines), nil
 }
 
+// onlyOf returns the title, the lines that match, and what continues these. Of several blank
+// lines it keeps one.
+func onlyOf(lines []line, wanted *regexp.Regexp) []line {
+	some, kept := lines[:1:1], true
+	for _, l := range lines[1:] {
+		continues := l.actor == "" && strings.HasPrefix(l.text, strings.Repeat(" ", textColumn-1))
+		if !continues {
+			kept = wanted.MatchString(strings.TrimSpace(l.actor + " " + l.text))
+		}
+		isBlank := l.actor == "" && l.text == ""
+		if kept || isBlank && some[len(some)-1].text != "" {
+			some = append(some, l)
+		}
+	}
+	return withoutBlankEnd(some)
+}
+
 // isTitle reports whether a line begins a step: all others are blank or indented, or
 // begin with a time.
 func isTitle(text string) bool {
