@@ -35,16 +35,16 @@ const noOwnLogin = "no-own-registry-credentials"
 func (o *options) bindFlux(flags *flag.FlagSet) {
 	flags.String("metrics-addr", "0", "The same as --metrics-bind-address.")
 	flags.String("health-addr", ":8081", "The same as --health-probe-bind-address.")
-	flags.IntVar(&o.concurrent, "concurrent", 10, "How many objects of a kind are reconciled at a time.")
-	flags.Float64Var(&o.apiQPS, "kube-api-qps", 0, "The most requests per second to the API server for one kind of object; 0 leaves limits to the server.")
+	flags.IntVar(&o.concurrent, "concurrent", 10, "How many objects of a kind are reconciled at a time. At most half are of one namespace, fewer if others are busy.")
+	flags.Float64Var(&o.apiQPS, "kube-api-qps", 0, "The most requests per second to the API server for one kind of object; 0 leaves limits to the server's priority and fairness.")
 	flags.IntVar(&o.apiBurst, "kube-api-burst", 300, "The most requests at once, with --kube-api-qps.")
-	flags.DurationVar(&o.minRetryDelay, "min-retry-delay", firstRetry, "The pause before an object is tried again; it doubles with each failure.")
-	flags.DurationVar(&o.maxRetryDelay, "max-retry-delay", lastRetry, "The longest such pause.")
+	flags.DurationVar(&o.minRetryDelay, "min-retry-delay", firstRetry, "The delay before an object is tried again; it doubles with each failure.")
+	flags.DurationVar(&o.maxRetryDelay, "max-retry-delay", lastRetry, "The longest such delay.")
 	flags.BoolVar(&o.allNamespaces, "watch-all-namespaces", true, "Act in all namespaces; if false, only in that of "+runtimeNamespace+".")
 	flags.StringVar(&o.labelSelector, "watch-label-selector", "", "Act for objects with matching labels only, such as sharding.fluxcd.io/key=shard1.")
 
 	flags.BoolVar(&o.noOwnLogin, noOwnLogin, false,
-		"Ask registries with the credentials that an ImageRepository or Environment names, or with none: never as the controller itself. The default is true with --no-cross-namespace-refs.")
+		"Ask registries only with the credentials that an ImageRepository or Environment names, never with the controller's own (spec.provider, its Docker config). With --no-cross-namespace-refs, the default is true.")
 
 	theirs := pflag.NewFlagSet("", pflag.ContinueOnError)
 	for _, options := range []interface{ BindFlags(*pflag.FlagSet) }{&o.log, &o.election, &o.refs, &o.gates} {

@@ -127,23 +127,23 @@ func (o *options) bind(flags *flag.FlagSet) {
 }
 
 func (o *options) bindOwn(flags *flag.FlagSet) {
-	flags.StringVar(&o.metricsAddr, "metrics-bind-address", "0", "The address that metrics are served at; 0 serves none.")
-	flags.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, to those who may read them.")
-	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The directory of the metrics server's certificate; one is made if empty.")
+	flags.StringVar(&o.metricsAddr, "metrics-bind-address", "0", "The address of the metrics; 0 disables them. The shipped Deployment sets :8443.")
+	flags.BoolVar(&o.metricsSecure, "metrics-secure", true, "Serve metrics over HTTPS, and only to clients that may read them; false: plain HTTP for everybody, as Flux's controllers have it.")
+	flags.StringVar(&o.metricsCertPath, "metrics-cert-path", "", "The directory with the certificate of the metrics server; if empty, the controller creates one.")
 	flags.StringVar(&o.metricsCertName, "metrics-cert-name", "tls.crt", "The file name of the metrics server's certificate.")
 	flags.StringVar(&o.metricsCertKey, "metrics-cert-key", "tls.key", "The file name of the metrics server's key.")
-	flags.StringVar(&o.metricsSecret, "metrics-cert-secret", "", "The Secret in the controller's own namespace in which the metrics server's certificate is kept and renewed, and from which others read whom to trust. It has to exist.")
-	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "The port of the webhook that holds Deployments.")
-	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "The directory of the certificate of the webhook that holds Deployments; one is made and renewed if empty.")
+	flags.StringVar(&o.metricsSecret, "metrics-cert-secret", "", "An existing Secret in the controller's own namespace in which the certificate of the metrics server is kept and renewed; if empty, there is a new one at each start. The shipped Deployment sets this flag.")
+	flags.IntVar(&o.webhookPort, "webhook-port", 9443, "The port of the webhook that pauses Deployments; its Service must send to the same port.")
+	flags.StringVar(&o.webhookCertPath, "webhook-cert-path", "", "The directory with the certificate of the webhook that pauses Deployments; if empty, the controller creates and renews one.")
 	flags.StringVar(&o.webhookCertName, "webhook-cert-name", "tls.crt", "The file name of the webhook's certificate.")
 	flags.StringVar(&o.webhookCertKey, "webhook-cert-key", "tls.key", "The file name of the webhook's key.")
-	flags.StringVar(&o.probeAddr, "health-probe-bind-address", ":8081", "The address that /healthz and /readyz are served at; 0 serves none.")
-	flags.Bool("leader-elect", false, "Let one of several replicas act at a time.")
-	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of the Lease; the controller's own if empty.")
+	flags.StringVar(&o.probeAddr, "health-probe-bind-address", ":8081", "The address of /healthz and /readyz; 0 disables them.")
+	flags.Bool("leader-elect", false, "Let only one replica act at a time. The shipped Deployment sets this flag.")
+	flags.StringVar(&o.leaseNamespace, "leader-election-namespace", "", "The namespace of the Lease; if empty, that in RUNTIME_NAMESPACE, or else of the pod.")
 	flags.BoolVar(&o.enableHTTP2, "enable-http2", false, "Serve metrics over HTTP/2 as well.")
 	flags.Var(&o.controllers, "controllers", "The controllers to run, with commas between; -name leaves one out, * stands for all that are on by default: "+
 		strings.Join(controllers(), ", ")+".")
-	flags.Var(&o.namespaceMemory, namespaceMemory, "How many bytes of the caches the objects of one namespace may take, such as 8Mi; what does not fit cannot be read. 0 is no limit. The default is 8Mi with --no-cross-namespace-refs.")
+	flags.Var(&o.namespaceMemory, namespaceMemory, "How much memory the objects of one namespace may take in the caches, such as 8Mi; 0 is no limit. What does not fit cannot be read until there is room; objects of less than 2 KiB always can. With --no-cross-namespace-refs, the default is 8Mi.")
 	flags.StringVar(&o.eventsAddr, "events-addr", "", "The address of Flux's notification-controller, such as http://notification-controller.flux-system.svc.cluster.local./; empty sends no Flux events.")
 }
 

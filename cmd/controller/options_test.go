@@ -5,9 +5,6 @@ package main
 import (
 	"flag"
 	"io"
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -184,9 +181,6 @@ func TestRuntimeNamespaceSaysWhereTheLeaseIsAndWhatIsWatched(t *testing.T) {
 	}
 }
 
-// row matches a row of the table of flags: name and default.
-var row = regexp.MustCompile("(?m)^\\| `--?([a-z0-9.-]+)` \\| `([^`]*)` \\|")
-
 // TestTenantsHaveTheirMemory: without tenants, a fleet may be in one namespace.
 func TestTenantsHaveTheirMemory(t *testing.T) {
 	for args, want := range map[string]memory{
@@ -202,24 +196,5 @@ func TestTenantsHaveTheirMemory(t *testing.T) {
 		if new(memory).Set(wrong) == nil {
 			t.Errorf("%s is accepted", wrong)
 		}
-	}
-}
-
-func TestEveryFlagIsInTheTableWithItsDefault(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, want := map[string]string{}, map[string]string{"kubeconfig": ""}
-	for _, match := range row.FindAllStringSubmatch(string(page), -1) {
-		got[match[1]] = match[2]
-	}
-	_, flags, err := parse(t, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	flags.VisitAll(func(f *flag.Flag) { want[f.Name] = f.DefValue })
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("docs/operations.md has other flags or defaults (-program +page):\n%s", diff)
 	}
 }

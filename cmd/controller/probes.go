@@ -44,10 +44,10 @@ type probeOptions struct {
 }
 
 func (o *probeOptions) bind(flags *flag.FlagSet) {
-	flags.Var(&o.destinations, "health-destinations", "A destination that HealthChecks may ask beyond the Services of their own namespace, as scheme://host[:port]; the host may begin with *., which allows public addresses only. May be given several times.")
+	flags.Var(&o.destinations, "health-destinations", "A destination that HealthChecks may use beyond the Services of their own namespace: scheme://host or scheme://host:port. *. before the host allows all hosts with that ending that have public addresses. May be given several times.")
 	flags.StringVar(&o.prometheus, "prometheus-address", "", "The Prometheus of HealthChecks that name none, such as http://prometheus.monitoring.svc:9090; HealthChecks of every namespace may ask it.")
-	flags.StringVar(&o.credentials, "prometheus-credentials", "", "The Secret in the controller's own namespace with the credentials, certificates and headers for --prometheus-address. They are sent for HealthChecks that name no Prometheus, and nowhere else.")
-	flags.IntVar(&o.concurrent, "concurrent-probes", 16, "The number of HealthChecks that are measured at a time.")
+	flags.StringVar(&o.credentials, "prometheus-credentials", "", "The Secret in the controller's own namespace with what is sent to --prometheus-address, and nowhere else, for HealthChecks that name no Prometheus: token, or username and password; ca.crt, tls.crt and tls.key; headers, lines of Name: value.")
+	flags.IntVar(&o.concurrent, "concurrent-probes", 16, "How many HealthChecks are measured at a time. At most half are of one namespace; at most four use one host and port, two of them of one namespace.")
 }
 
 // texts are the values of a flag that may be given several times.

@@ -30,7 +30,7 @@ var quarantineKinds = []kind{ownKind(v1alpha1.ReleaseQuarantineKind), ownKind(v1
 func (o *options) bindQuarantines(flags *flag.FlagSet) {
 	o.quarantineScope = quarantine.ScopeNamespace
 	flags.Var(&o.quarantineScope, "quarantine-scope",
-		"Which ReleaseQuarantines count for a Rollout: Namespace, those of its own namespace, or Cluster, those of all namespaces.")
+		"Which ReleaseQuarantines count for a Rollout: Namespace, those of its own namespace, or Cluster, those of all: then editors of one namespace can hold the Rollouts of all others. Cluster is refused with --no-cross-namespace-refs or --watch-all-namespaces=false. ClusterReleaseQuarantines always count.")
 }
 
 // completeQuarantines refuses a scope that this instance must not have, or cannot see.

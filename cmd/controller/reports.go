@@ -26,11 +26,11 @@ type reportOptions struct {
 }
 
 func (o *reportOptions) bind(flags *flag.FlagSet) {
-	flags.StringVar(&o.clusterName, "cluster-name", "", "The name of this cluster in the reports that Environments of type oci publish. Others trust a report only if it has the name that they expect.")
-	flags.StringVar(&o.takeOver, "take-over-reports-of", "", "The UID of a cluster that is gone, whose reports this cluster continues. The message of ReportTaken names it.")
-	flags.StringVar(&o.signingKey, "signing-key-secret", "", "The Secret in the controller's own namespace whose identity.key signs these reports.")
-	flags.StringVar(&o.trustedKeys, "trusted-keys-secret", "", "The Secret in the controller's own namespace whose *.pub are trusted by Environments that name no keys themselves.")
-	flags.Float64Var(&o.qps, "registry-qps", 5, "The most requests per second to one registry for reports; 0 sets no limit.")
+	flags.StringVar(&o.clusterName, "cluster-name", "", "The name of this cluster in the reports of its Environments, and in spec.upstreams[].cluster of those in other clusters. Required to publish reports.")
+	flags.StringVar(&o.takeOver, "take-over-reports-of", "", "The UID (of the namespace kube-system) of a cluster that is gone, whose reports this cluster continues. The message of ReportTaken names it. Needs --cluster-name.")
+	flags.StringVar(&o.signingKey, "signing-key-secret", "", "The Secret in the controller's own namespace whose identity.key signs the reports: PEM, PKCS#8, Ed25519 or ECDSA on P-256. Needs --cluster-name.")
+	flags.StringVar(&o.trustedKeys, "trusted-keys-secret", "", "The Secret in the controller's own namespace with the public keys that reports of other clusters are verified with, each in PEM as CLUSTER.pub. Environments with backend.verify have their own.")
+	flags.Float64Var(&o.qps, "registry-qps", 5, "The most requests per second to one registry for reports; 0 sets no limit. Requests for metadata of releases do not count.")
 	flags.IntVar(&o.burst, "registry-burst", 20, "The most such requests at once, with --registry-qps.")
 }
 

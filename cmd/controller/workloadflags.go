@@ -26,7 +26,7 @@ func (o *options) bindWorkloads(flags *flag.FlagSet) {
 	flags.BoolVar(&o.unpauseAndStop, "release-held", false, "Run no controller: stop that of "+runtimeName+", unpause every Deployment that waits for its turn, and end. For the uninstallation.")
 	flags.StringVar(&o.onlyNamespace, theirNamespace, "", "The only namespace that is watched. Without --controllers statefulsetrollout alone runs then.")
 	flags.IntVar(&o.serverPort, theirPort, 8001, "The port of /metrics and /ready over plain HTTP, if given, or with -"+theirNamespace+".")
-	flags.Duration("reconcile.interval", 5*time.Second, "Accepted for compatibility; nothing is looked at in intervals.")
+	flags.Duration("reconcile.interval", 5*time.Second, "Accepted for compatibility, without effect.")
 	flags.String("log.level", "info", "The same as --log-level; warn is error.")
 	flags.String("log.format", "json", "The same as --log-encoding; logfmt is console.")
 }
