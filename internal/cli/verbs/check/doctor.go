@@ -42,7 +42,32 @@ namespaces. Exit code 2 if something is wrong.
 The installation is what the API server serves, the CustomResourceDefinitions, the
 Deployments of the controller and their Leases. Where environments exchange reports
 with other clusters, it is also the Secrets with their keys, as far as you may read
-them.`,
+them.
+
+Rules about a cluster, in addition to those of lint:
+
+- D101: a kind that is not served, and that Flux, the controller or a Rollout needs
+- D102: what could not be read, such as what you may not list
+- D103, D104: a CustomResourceDefinition without fields that this program knows, or with
+  fields that it does not know: one of them is older
+- D201, D202: no Lease of a controller, or one that was not renewed for a minute
+- D203: a Rollout whose labels no instance of the controller selects. Not checked if the
+  controller's Deployments cannot be listed, or if an instance holds a Lease without
+  being one of them
+- D204: Environments for which no controller acts: it is left out of --controllers, or
+  does not start
+- D205: Environments of type oci, and a controller without --cluster-name and
+  --signing-key-secret to write reports, or --trusted-keys-secret to read them; or the
+  feature is off
+- D206: a Secret with keys of reports that does not exist, or has an unusable key; an
+  upstream in another cluster for which no key may sign, or one in any.pub may. Not
+  checked if you may not read the Secret
+- D207: gates that ask for approvals, of which none counts, because nobody vouches for
+  the names. Not checked if you may not read the policies
+- D301: a freeze that is over
+- D302: an Environment that is not ready, unless another rule says more
+- D303: an ImagePolicy of a Rollout, or its ImageRepository, that is suspended
+- D304: an OCIRepository that runs a version that was never promoted`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context()) },
 	}
