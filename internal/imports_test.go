@@ -93,7 +93,7 @@ func refused(from, path string, test bool) string {
 		return ""
 	case isOneOf(from, []string{"api"}) && isOneOf(path, []string{"internal"}):
 		return "the API consists of types"
-	case isOneOf(path, []string{"internal/cli"}) && !isOneOf(from, []string{"internal/cli", "cmd/flux-rollout"}):
+	case isOneOf(path, []string{"internal/cli"}) && !isOneOf(from, []string{"internal/cli", "cmd/flux-rollout", "cmd/rollout-web"}):
 		return "the controller needs nothing of the command line"
 	case isOneOf(path, []string{"internal/controller", "internal/registry"}) && isOneOf(from, []string{"internal/cli"}):
 		return "the command line asks the API server, and decides through internal/gather and internal/promotion"

@@ -49,8 +49,7 @@ const (
 	requestsAtOnce    = 100
 )
 
-// openCluster connects with the identity of kubeconfig. It makes one request: for the
-// served version of Flux's image API.
+// openCluster connects with the identity of kubeconfig.
 func (p *Program) openCluster(ctx context.Context) (Cluster, error) {
 	config, err := p.Kubeconfig.ToRESTConfig()
 	if err != nil {
@@ -59,15 +58,31 @@ func (p *Program) openCluster(ctx context.Context) (Cluster, error) {
 	if !p.hasKubeconfig(config.Host) {
 		return Cluster{}, errNoKubeconfig
 	}
+	c, err := Open(ctx, config, p.Version)
+	if err != nil {
+		return Cluster{}, p.notConnected(err)
+	}
+	return c, nil
+}
+
+// Open connects with the identity of a configuration. It makes one request: for the served
+// version of Flux's image API.
+func Open(ctx context.Context, config *rest.Config, version string) (Cluster, error) {
+	images, err := servedImages(ctx, config)
+	if err != nil {
+		return Cluster{}, err
+	}
+	return OpenFor(config, version, images)
+}
+
+// OpenFor connects without a request, for a version of Flux's image API.
+func OpenFor(config *rest.Config, version, images string) (Cluster, error) {
+	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = requestsPerSecond, requestsAtOnce
-	config.UserAgent = "flux-rollout/" + p.Version
+	config.UserAgent = "flux-rollout/" + version
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return Cluster{}, fmt.Errorf("kubeconfig: %w", err)
-	}
-	images, err := servedImages(ctx, config)
-	if err != nil {
-		return Cluster{}, p.notConnected(err)
 	}
 	scheme, mapper, err := NewScheme(images)
 	if err != nil {

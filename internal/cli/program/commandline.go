@@ -81,7 +81,7 @@ func (p *Program) mustName(namespace string) bool {
 	switch {
 	case namespace == "":
 		return false
-	case ptr.Deref(p.Kubeconfig.Namespace, "") != "", p.choosesCluster(), p.offline:
+	case ptr.Deref(p.Kubeconfig.Namespace, "") != "", p.choosesCluster(), p.offline, p.AnsweredFrom != "":
 		return true
 	}
 	usual, err := p.Namespace()
@@ -97,6 +97,9 @@ func (p *Program) choosesCluster() bool {
 // ClusterName names the cluster that is asked, by what was given or by the context of
 // kubeconfig; empty if there is none.
 func (p *Program) ClusterName() string {
+	if p.AnsweredFrom != "" {
+		return p.AnsweredFrom
+	}
 	k := p.Kubeconfig
 	config, err := k.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {

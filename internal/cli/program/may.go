@@ -10,6 +10,7 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
@@ -26,6 +27,12 @@ func (c Cluster) May(ctx context.Context, verb string, rollout *v1alpha1.Rollout
 		return false, fmt.Errorf("ask whether you may %s: %w", verb, err)
 	}
 	return review.Status.Allowed, nil
+}
+
+// MayList asks the API server whether the user may list the Rollouts of a namespace; of all
+// namespaces if it has no name.
+func (c Cluster) MayList(ctx context.Context, namespace string) (bool, error) {
+	return c.May(ctx, "list", &v1alpha1.Rollout{ObjectMeta: metav1.ObjectMeta{Namespace: namespace}})
 }
 
 // Person is a user, and what that user may decide of a Rollout.

@@ -39,6 +39,9 @@ type Program struct {
 	Kubeconfig *genericclioptions.ConfigFlags
 	// connection are the flags of kubeconfig, and which of them were given.
 	connection *pflag.FlagSet
+	// AnsweredFrom is the name of the cluster if somebody elsewhere asks, whose kubeconfig is
+	// not known.
+	AnsweredFrom string
 	// Connect opens the cluster that kubeconfig names.
 	Connect func(context.Context) (Cluster, error)
 	// Files are read instead of a cluster, or over what it has.

@@ -71,6 +71,13 @@ func (b *Board) Remove(key types.NamespacedName) {
 	}
 }
 
+// Reading returns how the rows are read.
+func (b *Board) Reading() Reading {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reading
+}
+
 // Complete notes that all Rollouts were read.
 func (b *Board) Complete() { b.note(func(r *Reading) { r.Complete = true }) }
 

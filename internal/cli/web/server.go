@@ -20,8 +20,12 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -38,6 +42,8 @@ type Server struct {
 	Say func(text string)
 
 	attempts attempts
+	// following is how many streams are open.
+	following atomic.Int32
 }
 
 const (
@@ -52,10 +58,26 @@ func (s *Server) HTTP(at *net.TCPAddr) (*http.Server, error) {
 	if !at.IP.IsLoopback() {
 		return nil, errors.New("the page is for this machine alone: it does not listen on " + at.String())
 	}
+	return serverOf(guarded(hostsOf(at), "http://"+at.String()+" alone", s.routes())), nil
+}
+
+// HTTPS returns the server for an address that browsers reach under TLS, and under no other
+// name. Whether this program or one before it ends TLS is up to the caller.
+func (s *Server) HTTPS(public *url.URL) (*http.Server, error) {
+	if public.Scheme != "https" || public.Hostname() == "" || strings.Trim(public.Path, "/") != "" || public.RawQuery != "" || public.User != nil {
+		return nil, fmt.Errorf("the public address is https://HOST or https://HOST:PORT, not %q", public.Redacted())
+	}
+	inner := guarded([]string{public.Host}, "https://"+public.Host+" alone; on your own machine, run: kubectl rollouts ui", s.routes())
+	return serverOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
+		inner.ServeHTTP(w, r)
+	})), nil
+}
+
+func serverOf(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           guarded(hostsOf(at), "http://"+at.String()+" alone", s.routes()),
-		ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: longest, IdleTimeout: longest, MaxHeaderBytes: largestHeaders,
-	}, nil
+		Handler: handler, ReadHeaderTimeout: slow, ReadTimeout: slow, WriteTimeout: longest, IdleTimeout: longest, MaxHeaderBytes: largestHeaders,
+	}
 }
 
 // hostsOf returns the names under which a browser may ask.
@@ -67,6 +89,9 @@ func hostsOf(at *net.TCPAddr) []string {
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /api/v1/session", s.login)
+	if sessions, is := s.Authenticator.(*Sessions); is {
+		mux.HandleFunc("POST /api/v1/logout", sessions.logout)
+	}
 	for _, address := range addresses {
 		mux.HandleFunc("GET "+address, compressed(page("index.html")))
 	}
@@ -114,6 +139,12 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	var given Credentials
 	_ = json.NewDecoder(r.Body).Decode(&given) // what cannot be read is no key
 	object, err := s.Authenticator.Login(w, r, given, s.Now())
+	if _, unknown := errors.AsType[noAnswer](err); unknown {
+		s.attempts.succeeded(r.RemoteAddr)
+		s.Say("a login could not be checked: " + err.Error())
+		refuse(w, http.StatusBadGateway, "the login could not be checked: try again later")
+		return
+	}
 	if err != nil {
 		s.Say("a login was refused: " + err.Error())
 		refuse(w, http.StatusUnauthorized, "%s", err)

@@ -117,3 +117,7 @@ func TestRightsAreAskedForOnceInAWhile(t *testing.T) {
 		t.Errorf("whoever cannot be asked for sees %+v", seen)
 	}
 }
+
+func key(namespace, name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: namespace, Name: name}
+}

@@ -10,12 +10,15 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
-	mostStreams = 4 // a browser has six connections for this server
-	beats       = 15 * time.Second
-	joins       = 250 * time.Millisecond
+	mostStreams      = 4 // of a session: a browser has six connections for this server
+	mostStreamsOfAll = 500
+	beats            = 15 * time.Second
+	joins            = 250 * time.Millisecond
 )
 
 // streams ends the oldest one where there are too many.
@@ -49,6 +52,20 @@ func (s *streams) enter(ctx context.Context) (context.Context, func()) {
 
 // stream sends changes of rows after the revision that the tab has.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request, v *Viewer) {
+	defer s.following.Add(-1)
+	if s.following.Add(1) > mostStreamsOfAll {
+		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
+	}
+	if _, err := v.Sight(r.Context()); err != nil {
+		reply(w, nil, err)
+		return
+	}
+	s.follow(w, r, v)
+}
+
+// follow sends until the tab or the session ends.
+func (s *Server) follow(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	ctx, end := v.streams.enter(r.Context())
 	defer end()
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -62,6 +79,9 @@ func (s *Server) stream(w http.ResponseWriter, r *http.Request, v *Viewer) {
 			return
 		}
 		next, err := f.step(ctx)
+		if apierrors.IsUnauthorized(err) {
+			_ = to.send("event: end\n\n")
+		}
 		if err != nil || !wait(ctx, next) {
 			return
 		}

@@ -25,6 +25,8 @@ type Source interface {
 // Viewer is who asks. Every handler but that of the list reaches the API server only through
 // his source, whose client has his own credentials.
 type Viewer struct {
+	// Name is how the API server knows the viewer; empty if nobody asked.
+	Name   string
 	Source Source
 	// Sight returns whose rows the viewer sees.
 	Sight func(ctx context.Context) (Sight, error)
