@@ -5,10 +5,11 @@ import { render } from "preact";
 import { FleetPage } from "./fleet_page";
 import { link, problem, watchWhileVisible } from "./fleet";
 import { IncidentPage } from "./incident_page";
+import { LoginPage } from "./login_page";
 import { PipelinePage } from "./pipeline_page";
 import { RolloutPage } from "./rollout_page";
 import { address, route } from "./router";
-import { ended, login } from "./server";
+import { ended, leave, login, shared } from "./server";
 import { clean } from "./text";
 import { now, tick } from "./time";
 import { introduce, me } from "./who";
@@ -36,6 +37,12 @@ function Page() {
 }
 
 function App() {
+  if (ended.value && shared)
+    return (
+      <main>
+        <LoginPage why={ended.value} />
+      </main>
+    );
   if (ended.value)
     return (
       <main>
@@ -60,7 +67,7 @@ function App() {
           </a>
         </nav>
         <span class="who">
-          {me.value ? `${clean(me.value.cluster)} · ${clean(me.value.user)}` : ""} <Live />
+          {me.value ? `${clean(me.value.cluster)} · ${clean(me.value.user)}` : ""} {shared && <button onClick={leave}>Log out</button>} <Live />
         </span>
       </header>
       <main tabIndex={-1}>

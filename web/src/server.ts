@@ -34,6 +34,30 @@ export async function login(): Promise<void> {
   else if (!localStorage.getItem(kept)) throw new Refused(response.status, answer.message);
 }
 
+// shared is true if this is the page of a cluster, to which users log in with a token. The
+// browser sends its session, which no script can read.
+export const shared = location.protocol === "https:";
+
+// post sends JSON, and returns why it was refused; empty if it was not.
+async function post(path: string, body: object): Promise<string> {
+  const response = await fetch("/api/v1/" + path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer = await response.json().catch(() => ({}));
+  return response.ok ? "" : (answer.message ?? response.statusText);
+}
+
+// present logs in with a token, and returns why it was refused; empty if it was not.
+export const present = (token: string): Promise<string> => post("session", { token });
+
+// leave logs out, in all tabs.
+export async function leave(): Promise<void> {
+  await post("logout", {});
+  location.reload();
+}
+
 // ask sends a request with the session.
 export async function ask(path: string, signal?: AbortSignal, headers?: Record<string, string>): Promise<Response> {
   const response = await fetch("/api/v1/" + path, {
