@@ -17,8 +17,13 @@ RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
     go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$VERSION" \
     -o /rollout-controller ./cmd/controller
+# The page, which runs as a Deployment of its own.
+RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
+    go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$VERSION" \
+    -o /rollout-web ./cmd/rollout-web
 
-# Nothing but the program, which has the time zones in it, and whom it trusts.
+# Nothing but the programs, which have the time zones in them, and whom they trust.
 FROM scratch
 ARG VERSION=dev
 ARG REVISION=
@@ -30,5 +35,6 @@ LABEL org.opencontainers.image.title="rollout-controller" \
       org.opencontainers.image.revision="$REVISION"
 COPY --from=builder /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=builder /rollout-controller /rollout-controller
+COPY --from=builder /rollout-web /rollout-web
 USER 65532:65532
 ENTRYPOINT ["/rollout-controller"]

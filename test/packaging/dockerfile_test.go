@@ -44,15 +44,25 @@ func TestImageRunsTheProgramAsNobody(t *testing.T) {
 	}
 }
 
-func TestBuildContextHasAllThatTheProgramNeeds(t *testing.T) {
+func TestBuildContextHasAllThatTheProgramsNeed(t *testing.T) {
 	context := buildContext(t)
-	builder := stages(t)[0]
-	command := builder.of("RUN")[1]
-	_, command, found := strings.Cut(command, "go build ")
-	if !found {
-		t.Fatalf("%q builds nothing", command)
+	builder, copied := stages(t)[0], stages(t)[1].of("COPY")
+	for i, program := range []string{"rollout-controller", "rollout-web"} {
+		if want := "--from=builder /" + program + " /" + program; !slices.Contains(copied, want) {
+			t.Errorf("the image has no %s", program)
+		}
+		command := builder.of("RUN")[i+1]
+		_, command, found := strings.Cut(command, "go build ")
+		if !found || !strings.Contains(command, "-o /"+program+" ") {
+			t.Fatalf("%q does not build %s", command, program)
+		}
+		builds(t, context, strings.ReplaceAll(command, "-o /"+program, "-o "+filepath.Join(t.TempDir(), program)))
 	}
-	command = strings.ReplaceAll(command, "-o /rollout-controller", "-o "+filepath.Join(t.TempDir(), "rollout-controller"))
+}
+
+// builds checks that a program can be built, and knows its version.
+func builds(t *testing.T, context, command string) {
+	t.Helper()
 	for _, architecture := range []string{"amd64", "arm64"} {
 		// -n finds all packages, and prints the commands without running them.
 		build := exec.CommandContext(t.Context(), "sh", "-ec", "go build -n "+command)
