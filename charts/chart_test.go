@@ -42,8 +42,9 @@ func TestChartInstallsWhatKustomizeInstalls(t *testing.T) {
 		"with StatefulSets by zone":   {components: []string{"statefulset-rollout"}, values: []string{"namespace.create=true", "statefulSetRollout.enabled=true"}},
 		"with both":                   {components: []string{"deployment-coordination", "statefulset-rollout"}, values: []string{"namespace.create=true", "deploymentCoordination.enabled=true", "statefulSetRollout.enabled=true"}},
 		"with more rights of tenants": {components: []string{"tenant-view"}, values: []string{"namespace.create=true", "rbac.tenantView=true"}},
+		"with the page":               {components: []string{"web"}, values: []string{"namespace.create=true", "web.enabled=true", "web.publicURL=https://rollouts.example.com"}},
 		"with approvals":              {components: []string{"approvals", "deploy-user", "sign"}, values: []string{"namespace.create=true", "approvals.enabled=true", "approvals.deployUser=true", "approvals.sign=true"}},
-		"with all of these together":  {components: []string{"high-availability", "tenancy-lockdown", "notification-access"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true"}},
+		"with all of these together":  {components: []string{"high-availability", "tenancy-lockdown", "notification-access", "statefulset-rollout", "web"}, values: []string{"namespace.create=true", "replicas=2", "noCrossNamespaceRefs=true", "notificationAccess.create=true", "statefulSetRollout.enabled=true", "web.enabled=true", "web.publicURL=https://rollouts.example.com"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

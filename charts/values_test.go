@@ -96,6 +96,10 @@ func TestReadmeListsEveryValueWithItsDefault(t *testing.T) {
 }
 
 var needs = map[string]string{
+	"web.publicURL":                    "web.enabled=true,web.publicURL=https://before.example.com",
+	"web.tlsSecret":                    "web.enabled=true,web.publicURL=https://rollouts.example.com",
+	"web.apiServers":                   "web.enabled=true,web.publicURL=https://rollouts.example.com",
+	"web.resources":                    "web.enabled=true,web.publicURL=https://rollouts.example.com",
 	"signingKeySecret":                 "clusterName=staging-eu",
 	"prometheusCredentials":            "prometheusAddress=http://prometheus:9090",
 	"deploymentCoordination.crd":       "deploymentCoordination.enabled=true",
@@ -140,6 +144,11 @@ var settings = map[string]setting{
 	"deploymentCoordination.crd":              {"deploymentCoordination.crd=false", "!name: deploymentcoordinations.apps.containerinfra.nl"},
 	"deploymentCoordination.admission":        {"deploymentCoordination.admission=none", "!kind: MutatingAdmissionPolicy\n"},
 	"statefulSetRollout.enabled":              {"statefulSetRollout.enabled=true", "--controllers=*,statefulsetrollout"},
+	"web.enabled":                             {"web.enabled=true,web.publicURL=https://rollouts.example.com", "- /rollout-web"},
+	"web.publicURL":                           {"web.publicURL=https://rollouts.example.com", "- --public-url=https://rollouts.example.com"},
+	"web.tlsSecret":                           {"web.tlsSecret=page-tls", "secretName: page-tls"},
+	"web.apiServers":                          {"web.apiServers[0]=10.0.0.1/32", "cidr: 10.0.0.1/32"},
+	"web.resources":                           {"web.resources.limits.memory=1Gi", "memory: 1Gi"},
 	"logLevel":                                {"logLevel=debug", "--log-level=debug"},
 	"extraArgs":                               {"extraArgs[0]=--zap-log-level=debug", "- --zap-log-level=debug"},
 	"extraEnv":                                {"extraEnv[0].name=HTTPS_PROXY,extraEnv[0].value=proxy", "- name: HTTPS_PROXY"},
@@ -194,6 +203,9 @@ var refused = map[string]string{
 	"a policy that does not exist":        "image.pullPolicy=Sometimes",
 	"nobody at work":                      "concurrent=0",
 	"a level that is none":                "logLevel=loud",
+	"a page that nobody can reach":        "web.enabled=true",
+	"a page without TLS":                  "web.enabled=true,web.publicURL=http://rollouts.example.com",
+	"an API server that is no network":    "web.apiServers[0]=api.example.com",
 	"a volume without a name":             "extraVolumes[0].emptyDir.medium=Memory",
 	"a mount without a path":              "extraVolumeMounts[0].name=login",
 	"an interval that is none":            "monitoring.serviceMonitor.interval=often",

@@ -11,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
@@ -67,6 +68,40 @@ func TestStatefulSetRolloutAddsItsRoleAndAnArgument(t *testing.T) {
 func TestBothCoordinatorsAreNamed(t *testing.T) {
 	NewWithT(t).Expect(args(t, with(t, "sharding", "deployment-coordination", "statefulset-rollout"))).To(ContainElements(
 		"--watch-label-selector=!sharding.fluxcd.io/key", "--controllers=*,deploymentcoordination", "--controllers=*,statefulsetrollout"))
+}
+
+// Case 42 of the page: its own account, which may list and watch Rollouts, no privileges, and
+// no way out but to the API server and DNS.
+func TestPageHasNoPrivileges(t *testing.T) {
+	g := NewWithT(t)
+	install := with(t, "web", "statefulset-rollout", "high-availability")
+	g.Expect(install.role(t, "rollout-controller-web-role").Rules).To(Equal([]rbacv1.PolicyRule{
+		{APIGroups: []string{"kuberik.com"}, Resources: []string{"rollouts"}, Verbs: []string{"list", "watch"}},
+	}))
+	deployments := decode[appsv1.Deployment](t, install, "Deployment")
+	g.Expect(deployments).To(HaveLen(2))
+	controller, page := deployments[0], deployments[1]
+	pod, container := page.Spec.Template.Spec, page.Spec.Template.Spec.Containers[0]
+	g.Expect(pod.ServiceAccountName).To(Equal("rollout-controller-web"))
+	g.Expect(pod.SecurityContext).To(Equal(controller.Spec.Template.Spec.SecurityContext))
+	g.Expect(container.SecurityContext).To(Equal(controller.Spec.Template.Spec.Containers[0].SecurityContext))
+	g.Expect(container.Image).To(Equal(controller.Spec.Template.Spec.Containers[0].Image))
+	g.Expect(*page.Spec.Replicas).To(BeEquivalentTo(1), "sessions are in memory")
+	g.Expect(container.Args).To(ConsistOf("--public-url=https://rollouts.example.com"), "it has no flag of the controller")
+	for _, service := range decode[corev1.Service](t, install, "Service") {
+		of := page.Spec.Selector.MatchLabels
+		if service.Name != page.Name {
+			of = controller.Spec.Selector.MatchLabels
+		}
+		g.Expect(service.Spec.Selector).To(Equal(of), service.Name)
+	}
+	for _, policy := range decode[networkingv1.NetworkPolicy](t, install, "NetworkPolicy") {
+		if policy.Name == page.Name {
+			g.Expect(policy.Spec.PodSelector.MatchLabels).To(Equal(page.Spec.Selector.MatchLabels))
+			g.Expect(policy.Spec.PolicyTypes).To(ConsistOf(networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress))
+			g.Expect(policy.Spec.Egress).To(HaveLen(2), "the API server, and DNS")
+		}
+	}
 }
 
 // minimum contains all rights that the controller may need to roll StatefulSets by zone.

@@ -120,3 +120,20 @@ policy
 webhook
 {{- end -}}
 {{- end -}}
+
+{{/* The page has labels of its own: what selects the controller must not select it. */}}
+{{- define "rollout-controller.webSelector" -}}
+app.kubernetes.io/name: rollout-web
+app.kubernetes.io/instance: {{ .Release.Name }}-web
+{{- end -}}
+
+{{- define "rollout-controller.webLabels" -}}
+{{ include "rollout-controller.webSelector" . }}
+app.kubernetes.io/part-of: {{ .Chart.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
