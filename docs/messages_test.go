@@ -37,6 +37,7 @@ var quietPackages = map[string]string{
 	"internal/unreadable":         "what it says of an object stands in the event Unreadable, whose page has an example",
 	"internal/cache/fieldindex":   "the controller exits with it when it starts, because of the API server's own complaint",
 	"cmd/controller":              logs + "the controller stopped",
+	"cmd/rollout-web":             "its flags and its log; what users see is in docs/guides/page.md",
 	"internal/report":             "its texts are the end of messages that are on the page",
 	"internal/registry/imageinfo": logs + "metadata of a release cannot be read",
 	"internal/health/pool":        logs + "the controller stopped",
