@@ -20,7 +20,7 @@ import (
 var saidOf = regexp.MustCompile(`(?m)^\| (\d{4}-\d\d-\d\d \d\d:\d\d) \| (open|closed) \| (open|closed) \|$`)
 
 func TestSchedulesOfTheGuideSayWhatItsTableSays(t *testing.T) {
-	page := documents(t)["docs/guides/runbook.md"]
+	page := documents(t)["docs/guides/schedules.md"]
 	schedules := schedulesIn(t, page)
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {

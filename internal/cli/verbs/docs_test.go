@@ -98,7 +98,7 @@ func TestCalendarOnThePageIsThatOfTheScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := pages(t)["../../../docs/guides/runbook.md"]
+	page := pages(t)["../../../docs/guides/schedules.md"]
 	for _, file := range script.Files {
 		switch content := string(file.Data); {
 		case file.Name == "company.yaml" && strings.Count(content, "\n") > 40:
