@@ -44,10 +44,11 @@ type browser struct{ ctx context.Context }
 
 // newBrowser starts a browser. The test fails if anything that the page does is an error, or
 // against its own policy.
-func newBrowser(t *testing.T) browser {
+func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(findBrowser(t)), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800), chromedp.Flag("disable-quic", true))
+	options = append(options, more...)
 	allocated, release := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(release)
 	ctx, end := chromedp.NewContext(allocated)

@@ -5,17 +5,21 @@ package page
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -65,6 +69,12 @@ func (s *said) Write(text []byte) (int, error) {
 // serveCluster runs the page with the rights that its installation has, and no others.
 func serveCluster(t *testing.T) *clusterPage {
 	t.Helper()
+	return serveClusterAt(t, func(net.Listener) (string, *tls.Config) { return publicHost, nil })
+}
+
+// serveClusterAt serves under a name, with a certificate or none.
+func serveClusterAt(t *testing.T, at func(net.Listener) (host string, certificate *tls.Config)) *clusterPage {
+	t.Helper()
 	p := &clusterPage{t: t, env: env.New(t, plane), said: &said{}}
 	p.env.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.env.Namespace}})
 	p.account = "system:serviceaccount:" + p.env.Namespace + ":web"
@@ -80,10 +90,11 @@ func serveCluster(t *testing.T) *clusterPage {
 	if err != nil {
 		t.Fatal(err)
 	}
+	host, certificate := at(listener)
 	streams := genericiooptions.NewTestIOStreamsDiscard()
 	streams.ErrOut = p.said
 	page := &inspect.ClusterPage{
-		Program: program.New("kubectl rollouts", streams), Config: config, Public: &url.URL{Scheme: "https", Host: publicHost}, Name: "prod-eu",
+		Program: program.New("kubectl rollouts", streams), Config: config, Public: &url.URL{Scheme: "https", Host: host}, Name: "prod-eu", TLS: certificate,
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -439,4 +450,46 @@ func TestPartsThatMayNotBeReadAreNamed(t *testing.T) {
 	if n := opened.Load(); n > 0 {
 		t.Errorf("%d requests have followed an address of an object", n)
 	}
+}
+
+// Cases 6, 8, 16 and 38 in a browser: the page asks for a token, keeps it from scripts, and
+// forgets it at the end.
+func TestBrowserLogsInAndOut(t *testing.T) {
+	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		required(t, "axe-core is not there: run hack/browser.sh")
+	}
+	certified := httptest.NewTLSServer(nil)
+	defer certified.Close()
+	p := serveClusterAt(t, func(l net.Listener) (string, *tls.Config) {
+		return l.Addr().String(), &tls.Config{MinVersion: tls.VersionTLS12, Certificates: certified.TLS.Certificates}
+	})
+	a := gated(t)
+	token := userIn(t, a.Env, "kim", reader(a, "all", everyGroup...))
+	o := &tab{t: t, browser: newBrowser(t, chromedp.Flag("ignore-certificate-errors", true))}
+	o.do(t, chromedp.Navigate("https://"+p.address+"/?q=shop"))
+	o.shows("log in with a token for the API server")
+	for _, scheme := range []string{"light", "dark"} {
+		o.schemes(scheme)
+		found := ask(t, o.browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
+			(r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
+		if found != "" {
+			t.Errorf("%s: %s", scheme, found)
+		}
+		o.picture("login-" + scheme)
+	}
+	o.do(t, chromedp.SendKeys(chromedp.CSS("#token"), "garbage\r"))
+	o.shows("the API server does not accept this token")
+	o.do(t, chromedp.SendKeys(chromedp.CSS("#token"), token+"\r"))
+	o.shows("not passing: RolloutGate qa")
+	o.shows("prod-eu · system:serviceaccount:" + a.Namespace + ":kim")
+	o.shows("live ")
+	kept := ask(t, o.browser, chromedp.Evaluate[string](`document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)`))
+	if kept != "{}{}" {
+		t.Errorf("a script can read %s", kept)
+	}
+	o.do(t, chromedp.Click(chromedp.CSS(".who button")))
+	o.shows("log in with a token for the API server")
+	o.do(t, chromedp.Navigate("https://"+p.address+"/pipelines"))
+	o.shows("log in with a token for the API server")
 }
