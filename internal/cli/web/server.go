@@ -67,7 +67,7 @@ func (s *Server) HTTPS(public *url.URL) (*http.Server, error) {
 	if public.Scheme != "https" || public.Hostname() == "" || strings.Trim(public.Path, "/") != "" || public.RawQuery != "" || public.User != nil {
 		return nil, fmt.Errorf("the public address is https://HOST or https://HOST:PORT, not %q", public.Redacted())
 	}
-	inner := guarded([]string{public.Host}, "https://"+public.Host+" alone; on your own machine, run: kubectl rollouts ui", s.routes())
+	inner := guarded([]string{public.Host}, "https://"+public.Host+" alone; on your own machine, the verb ui shows the same", s.routes())
 	return serverOf(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		inner.ServeHTTP(w, r)

@@ -200,7 +200,7 @@ func TestOnlyThePublicHostIsAnswered(t *testing.T) {
 		"rollouts.example.com": 200, "rollouts.example.com:443": 421, "ROLLOUTS.example.com.": 421, "evil.example": 421, "10.0.0.1": 421, "127.0.0.1:8443": 421, "localhost": 421,
 	} {
 		got := c.ask("GET", "/api/v1/me", "", cookie, "Host: "+host)
-		if got.Code != want || want == 421 && !strings.Contains(got.Body.String(), "kubectl rollouts ui") {
+		if got.Code != want || want == 421 && !strings.Contains(got.Body.String(), "the verb ui") {
 			t.Errorf("%s: %d %s", host, got.Code, got.Body)
 		}
 	}
