@@ -69,9 +69,6 @@ func (w *world) checkApprovals(d promotion.Decision, before []v1alpha1.Deploymen
 		return
 	}
 	entry := w.current()
-	if len(before) == 0 && entry.IDOrZero() > lost { // nobody knows what a lost history has used
-		clear(w.used)
-	}
 	switch record := entry.Approval; {
 	case record == nil:
 		w.fail("%s was promoted without a record", entry.Version.Tag)
@@ -83,9 +80,6 @@ func (w *world) checkApprovals(d promotion.Decision, before []v1alpha1.Deploymen
 		w.checkPeople(entry)
 	}
 }
-
-// lost is below the ids with which a history goes on that was lost.
-const lost = 1_000_000
 
 func hasSucceeded(before []v1alpha1.DeploymentHistoryEntry, version v1alpha1.VersionInfo) bool {
 	return slices.ContainsFunc(before, func(e v1alpha1.DeploymentHistoryEntry) bool {

@@ -22,10 +22,16 @@ type approving struct {
 	policy  releases.Policy
 	given   approvals.Approvals
 	gates   []approvals.Gate
+	// forgotten is true if a history is missing that was there, or is older than the targets.
+	forgotten bool
 }
 
 func (in Input) approving() approving {
-	return approving{now: in.Now, rollout: in.Rollout, policy: in.Policy, given: in.Approvals, gates: in.Gates.asking()}
+	history := in.Rollout.Status.History
+	return approving{
+		now: in.Now, rollout: in.Rollout, policy: in.Policy, given: in.Approvals, gates: in.Gates.asking(),
+		forgotten: len(history) == 0 && len(in.Targets.Owned) > 0 || in.Targets.Outdate(history),
+	}
 }
 
 // asking returns the gates that ask for approvals.
@@ -65,7 +71,9 @@ func (a approving) answerForContent(release v1alpha1.VersionInfo) approvals.Answ
 }
 
 func (a approving) promoting(release v1alpha1.VersionInfo) approvals.Case {
-	c := approvals.Case{Now: a.now, Rollout: a.rollout, Release: release, Manual: a.isChosen(release), Requester: a.given.Requesters[release.Tag]}
+	c := approvals.Case{
+		Now: a.now, Rollout: a.rollout, Release: release, Forgotten: a.forgotten, Manual: a.isChosen(release), Requester: a.given.Requesters[release.Tag],
+	}
 	current := a.rollout.Current()
 	c.Older = current != nil && a.policy.Order.Relation(release, current.Version) == releases.Older
 	c.Requested = c.Manual || a.rollout.Annotations[v1alpha1.BypassGatesAnnotation] == release.Tag || a.rollout.Annotations[v1alpha1.PromoteAnnotation] == release.Tag

@@ -133,6 +133,22 @@ func TestEveryPromotionIsApprovedByItself(t *testing.T) {
 			given(rollout().Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).Grounds(v1alpha1.GroundsPinned).Succeeded())).
 				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", 2*time.Hour)), "",
 		},
+		"after the history was lost, what runs is adopted before a choice": {
+			given(rollout().Pin("1.1.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB))).owned("1.0.0").
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)).askedBy("ann"), "1.0.0",
+		},
+		"nor does a choice go if the targets disagree": {
+			given(rollout().Pin("1.1.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB))).owned("1.0.0", "1.1.0").
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)).askedBy("ann"), "",
+		},
+		"nor does an override of one": {
+			given(rollout().Pin("1.1.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB))).owned("1.0.0", "1.1.0").
+				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(oncall()), "",
+		},
+		"nor does one go while an old history was restored": {
+			given(rollout().Pin("1.1.0").Releases(version("1.0.0", digestA), version("1.1.0", digestB)).History(ran("1.0.0", digestA).ID(1).Succeeded())).
+				targets(writtenBy(2, pending("apps"))).carried("1.0.0").gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", time.Minute)).askedBy("ann"), "",
+		},
 		"what was used is not known of an older release whose entry is gone": {
 			given(rollout().Pin("1.1.0").Releases(version("1.1.0", digestB), version("1.2.0", digestC)).History(ran("1.2.0", digestC).Succeeded())).
 				gates(gate("qa").Asking(fixture.AskFor(1))).approvals(decision("bob", 2*time.Hour)).askedBy("ann"), "",

@@ -20,6 +20,9 @@ type Case struct {
 	Release v1alpha1.VersionInfo
 	// Older is true if the release is older than what runs: the history may not have it any more.
 	Older bool
+	// Forgotten is true if the history was lost, or is older than the targets: it does not say
+	// which decisions were used.
+	Forgotten bool
 	// Manual is true if a user pins or forces it.
 	Manual bool
 	// Requested is true if a user asked for this release: by a pin, a force, a promotion or a

@@ -57,7 +57,7 @@ func (a Approvals) Judge(c Case, gates []Gate) Answer {
 	if len(gates) == 0 {
 		return answer
 	}
-	for _, problem := range []*verdict.Problem{a.Problem, a.Identity.Problem} {
+	for _, problem := range []*verdict.Problem{a.Problem, a.Identity.Problem, c.forgotten()} {
 		if problem != nil {
 			answer.Holds = append(answer.Holds, *problem.Hold())
 		}
@@ -66,6 +66,15 @@ func (a Approvals) Judge(c Case, gates []Gate) Answer {
 		answer.judge(c, gates, a.counting(c))
 	}
 	return answer
+}
+
+// forgotten is why no decision counts; nil if the history says which were used.
+func (c Case) forgotten() *verdict.Problem {
+	if !c.Forgotten {
+		return nil
+	}
+	return &verdict.Problem{Reason: v1alpha1.ApprovalRequiredReason, Message: "no approval counts, because the history does not say which were used: " +
+		"adopt what runs, with the same version in all targets"}
 }
 
 // judge asks each gate. An override lets the promotion past a gate that accepts its author. It
