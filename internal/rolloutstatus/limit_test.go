@@ -12,6 +12,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
@@ -127,13 +128,26 @@ func floodedRollout(pick func(int) int, say func() string, tags []string) *v1alp
 	var history []*fixture.EntryBuilder
 	for range pick(250) {
 		states := []v1alpha1.BakeStatus{v1alpha1.BakeSucceeded, v1alpha1.BakeFailed, v1alpha1.BakeCancelled}
-		entry := fixture.MakeEntry(tags[pick(len(tags))]).State(states[pick(3)]).Message(say()).Because(say()).By(v1alpha1.TriggeredByUser, say())
+		entry := fixture.MakeEntry(tags[pick(len(tags))]).State(states[pick(3)]).Message(say()).Because(say()).By(v1alpha1.TriggeredByUser, say()).Approval(anyRecord(pick, say))
 		history = append(history, entry)
 	}
 	if len(history) > 0 && pick(2) == 0 {
 		history[0].Deploying()
 	}
 	return r.History(history...).Obj()
+}
+
+// anyRecord returns what people may have said of a promotion, as far as the API server lets them.
+func anyRecord(pick func(int) int, say func() string) *v1alpha1.ApprovalRecord {
+	cut := func(text string) string { return string([]rune(text)[:min(len([]rune(text)), 1024)]) }
+	record := &v1alpha1.ApprovalRecord{Outcome: v1alpha1.OutcomeOverridden}
+	for range pick(11) {
+		record.Gates = append(record.Gates, "cluster/"+strings.Repeat("g", 253))
+		record.By = append(record.By, v1alpha1.RecordedApproval{
+			Name: strings.Repeat("n", 253), UID: "01234567-89ab-cdef-0123-456789abcdef", Username: cut(say()), Role: strings.Repeat("r", 40), Time: metav1.NewTime(fixture.Noon), Reason: cut(say()),
+		})
+	}
+	return record
 }
 
 func floodGates(in *promotion.Input, pick func(int) int, say func() string, tags []string) {

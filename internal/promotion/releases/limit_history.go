@@ -76,10 +76,27 @@ func shortEntry(e v1alpha1.DeploymentHistoryEntry) v1alpha1.DeploymentHistoryEnt
 		short.From = truncate.Text(short.From, LongestOfOld)
 		e.Rollback = &short
 	}
+	e.Approval = shortApproval(e.Approval)
 	if e.TriggeredBy != nil {
 		e.TriggeredBy = &v1alpha1.TriggeredBy{Kind: e.TriggeredBy.Kind, Name: truncate.Text(e.TriggeredBy.Name, LongestOfOld)}
 	}
 	return e
+}
+
+// shortApproval still says which decisions were used.
+func shortApproval(record *v1alpha1.ApprovalRecord) *v1alpha1.ApprovalRecord {
+	if record == nil {
+		return nil
+	}
+	short := *record
+	short.By = slices.Clone(record.By)
+	for i := range short.By {
+		by := &short.By[i]
+		for _, text := range []*string{&by.Name, &by.Username, &by.Role, &by.Reason} {
+			*text = truncate.Text(*text, LongestOfOld)
+		}
+	}
+	return &short
 }
 
 func shortText(text *string) *string {
@@ -121,6 +138,24 @@ func sizeOfEntry(e v1alpha1.DeploymentHistoryEntry) int {
 	}
 	for i := range e.FailedHealthChecks {
 		size += sizeOfFailed(e.FailedHealthChecks[i])
+	}
+	return size + sizeOfApproval(e.Approval)
+}
+
+// sizeOfApproval returns the size of who has let a promotion go.
+func sizeOfApproval(record *v1alpha1.ApprovalRecord) int {
+	if record == nil {
+		return 0
+	}
+	size := len(`"approval":{"outcome":"Overridden","gates":[],"by":[]},`)
+	for _, gate := range record.Gates {
+		size += len(`"",`) + truncate.Size(gate)
+	}
+	for _, by := range record.By {
+		size += len(`{"name":"","uid":"","username":"","role":"","time":"2026-01-01T00:00:00Z","reason":""},`)
+		for _, text := range []string{by.Name, string(by.UID), by.Username, by.Role, by.Reason} {
+			size += truncate.Size(text)
+		}
 	}
 	return size
 }
