@@ -5,8 +5,10 @@
 // and a HealthCheck. A user cancels the second during its bake by a pin, and the third,
 // which Flux never applies, by forcing a release. In the other one the HealthCheck fails
 // the second, which is reported, the Rollout goes back by itself, and a fix follows. In a
-// third one the targets also get the digest of each release. Whatever happens to the
-// controller meanwhile, the result must be the same.
+// third one the targets also get the digest of each release. In a fourth one a gate asks people
+// about each release: they approve two, a third one goes by an override, and what was used
+// counts no more after a user has gone back. Whatever happens to the controller meanwhile,
+// the result must be the same.
 //
 // The tests of the reconciler run it step by step in one process. The fault suite runs it
 // with the program, and kills that.
@@ -54,9 +56,12 @@ type Scenario struct {
 	done    int
 	want    State
 	rollout *fixture.RolloutBuilder
-	// ByDigest is true if the targets get the digest of each release, which the ImagePolicy
-	// reflects.
-	ByDigest bool
+	// said are decisions of people, and the gate that asks for them.
+	said []client.Object
+	// byDigest is true if the targets get the digest of each release.
+	byDigest bool
+	// Reflected is true if the ImagePolicy reflects these digests.
+	Reflected bool
 }
 
 // step is a promotion that must be reached, and what happens then.
@@ -76,7 +81,21 @@ func Rollback() *Scenario {
 
 // Digests returns the scenario of two releases whose digest is written, too.
 func Digests() *Scenario {
-	return &Scenario{steps: stepsOfDigests, want: digestsEnd, rollout: protected(), ByDigest: true}
+	return &Scenario{steps: stepsOfDigests, want: digestsEnd, rollout: protected(), Reflected: true, byDigest: true}
+}
+
+// Approvals returns the scenario of releases that people approve, or override, and that none of
+// them has approved again.
+func Approvals() *Scenario {
+	said := []client.Object{
+		fixture.MakeGate("qa", App).Asking(fixture.AskFor(1)).Obj(), decision("bob", first).Obj(), decision("carol", second).Obj(),
+		decision("oncall", fixed).Override(24*time.Hour, "payments are down").Obj(),
+	}
+	return &Scenario{steps: stepsOfApprovals, want: approvalsEnd, rollout: protected(), Reflected: true, said: said}
+}
+
+func decision(user, tag string) *fixture.ApprovalBuilder {
+	return fixture.MakeApproval(user, App, tag).Named(user + "-" + tag).Digest(digestOf(tag))
 }
 
 func protected() *fixture.RolloutBuilder {
@@ -87,19 +106,21 @@ func protected() *fixture.RolloutBuilder {
 func (s *Scenario) Objects() []client.Object {
 	policy, source := fixture.MakePolicy(App).Latest(first), fixture.MakeRepository(App).DrivenBy(App).Tag("0.0.1")
 	kustomization := fixture.MakeKustomization(App).DrivenBy(App, "VERSION").Substitute("TIER", "gold")
-	if s.ByDigest {
+	if s.Reflected {
 		policy.Digest(digestOf(first))
+	}
+	if s.byDigest {
 		source.PinnedBy(App)
 		kustomization.PinnedBy(App, "DIGEST")
 	}
-	return []client.Object{
+	return append([]client.Object{
 		fixture.MakeScan(App).Image(image).Found(first).Obj(),
 		policy.Obj(),
 		withImage(source),
 		kustomization.Obj(),
 		fixture.MakeHealthCheck(App).Healthy().Obj(),
 		s.rollout.Obj(),
-	}
+	}, s.said...)
 }
 
 // withImage makes the source pull the image, so that it shows the content of a release.
@@ -165,6 +186,18 @@ var stepsOfDigests = []step{
 	{"2 1.3.0 Succeeded", func(Env) {}},
 }
 
+var stepsOfApprovals = []step{
+	{"1 1.0.0 Succeeded", func(e Env) { e.Release(second) }},
+	{"2 1.1.0 Succeeded", func(e Env) { e.Release(fixed) }},
+	{"3 1.3.0 Succeeded", func(e Env) {
+		e.ChangeRollout(func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = new(first) })
+	}},
+	{"4 1.0.0 Succeeded", func(e Env) {
+		e.ChangeRollout(func(r *v1alpha1.Rollout) { r.Spec.WantedVersion = nil })
+	}},
+	{"4 1.0.0 Succeeded", func(Env) {}},
+}
+
 func bakes(d time.Duration) func(*v1alpha1.Rollout) {
 	return func(r *v1alpha1.Rollout) { r.Spec.BakeTime = &metav1.Duration{Duration: d} }
 }
@@ -219,6 +252,12 @@ var (
 		"2 1.3.0 Succeeded System rollout-controller",
 		"1 1.0.0 Succeeded System rollout-controller",
 	}, fixed, first, fixed))
+	approvalsEnd = stateOf([]string{
+		"4 1.0.0 Succeeded User of a field manager, NotNeeded",
+		"3 1.3.0 Succeeded System rollout-controller, Overridden by oncall",
+		"2 1.1.0 Succeeded System rollout-controller, Approved by carol",
+		"1 1.0.0 Succeeded System rollout-controller, Approved by bob",
+	}, first, first, second, fixed)
 	backEnd = held(stateOf(historyBack, fixed, first, unhealthy, fixed))
 	end     = stateOf(history, second, first, second)
 )

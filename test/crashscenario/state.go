@@ -15,7 +15,7 @@ import (
 // State is what must not depend on crashes of the controller.
 type State struct {
 	// History has the promotions, newest first, each as "id version state" and who
-	// requested it, with the cause of a failure and what a rollback is about.
+	// requested it, with the cause of a failure, who let it go, and what a rollback is about.
 	History []string
 	// Carried has what the targets get: the tag, the digest if there is one, and the variables.
 	Carried map[string]string
@@ -74,6 +74,12 @@ func describe(e *v1alpha1.DeploymentHistoryEntry) string {
 	}
 	if e.Quarantine != "" {
 		text += ", reported"
+	}
+	if e.Approval != nil {
+		text += ", " + string(e.Approval.Outcome)
+		for i, by := range e.Approval.By {
+			text += []string{" by ", " "}[min(i, 1)] + by.Username
+		}
 	}
 	if back := e.Rollback; back != nil {
 		text += fmt.Sprintf(", from %s #%d to #%d", back.From, back.FromID, back.ToID)

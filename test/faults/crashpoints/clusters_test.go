@@ -92,7 +92,7 @@ func openCrossing(t *testing.T) *crossing {
 // objectsOf returns the objects of one environment. The Environment comes first, so that
 // its Rollout is never without it.
 func objectsOf(e *environmentsv1.Environment, bake time.Duration) []client.Object {
-	policy := fixture.MakePolicy(crashscenario.App).Latest(tag).Digest(digest()).Obj()
+	policy := fixture.MakePolicy(crashscenario.App).Latest(tag).Digest(digestOf(tag)).Obj()
 	rollout := fixture.MakeRollout(crashscenario.App).DeployTimeout(time.Hour).SelectAllChecks()
 	if bake > 0 {
 		rollout = rollout.BakeTime(bake)
@@ -108,7 +108,7 @@ func objectsOf(e *environmentsv1.Environment, bake time.Duration) []client.Objec
 	}
 }
 
-func digest() string {
+func digestOf(tag string) string {
 	_, digest, _ := strings.Cut(fixture.Revision(tag), "@")
 	return digest
 }

@@ -35,6 +35,14 @@ func TestControllerMayBeKilledWhileItRollsBack(t *testing.T) {
 		"%d promotions, none twice; %d of %d events were repeated", found.writes, found.runs, found.promotions, found.again, found.events)
 }
 
+func TestControllerMayBeKilledWhileItPromotesWhatPeopleApproved(t *testing.T) {
+	reported := report.Begin(t, "kill -9 at each write of two promotions that people approved, one that goes by an override, and a way back, before the API server sees it and after it has carried it out",
+		"the history names who let each promotion go; each decision is used once, although both newer releases are offered again")
+	found := killAtEachWrite(t, crashscenario.Approvals)
+	reported.Saw(found.kills, "three releases with approvals, and the way back, make %d writes; it ended the same %d times; "+
+		"%d promotions, none twice; %d of %d events were repeated", found.writes, found.runs, found.promotions, found.again, found.events)
+}
+
 // mostMissed is how many kills may not happen, because a run has other writes at that place:
 // one less, because two changes of a status that come soon enough after each other are one
 // write, or an event where there is a change otherwise.

@@ -86,12 +86,12 @@ func (r *run) rollout() *v1alpha1.Rollout {
 // outcome must be the same, independent of how the controller was killed.
 type outcome struct {
 	crashscenario.State
-	// Status without its times and the namespace.
+	// Status without its times, its uids and the namespace.
 	Status string
 }
 
-// times matches times in the format of the API.
-var times = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`)
+// ofOneWorld matches times and uids in the format of the API.
+var ofOneWorld = regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
 func (r *run) outcome() outcome {
 	r.t.Helper()
@@ -108,7 +108,7 @@ func (r *run) outcome() outcome {
 
 // timeless returns a text without the parts that differ between worlds.
 func (r *run) timeless(text string) string {
-	return times.ReplaceAllString(strings.ReplaceAll(text, r.namespace, "world"), "…")
+	return ofOneWorld.ReplaceAllString(strings.ReplaceAll(text, r.namespace, "world"), "…")
 }
 
 // events counts the events that the controller emitted.

@@ -81,7 +81,7 @@ func (w *world) start(objects []client.Object, flags ...string) {
 	kubeconfig := filepath.Join(w.t.TempDir(), "kubeconfig")
 	w.must(w.wire.WriteKubeconfig(kubeconfig))
 	w.controller, err = scenario.StartControllerAs(shared.ControlPlane, "controller-"+w.namespace, w.program, kubeconfig,
-		[]string{"RUNTIME_NAMESPACE=" + w.namespace}, append(flags, "--watch-all-namespaces=false")...)
+		[]string{"RUNTIME_NAMESPACE=" + w.namespace}, append(flags, "--watch-all-namespaces=false", "--approval-identity=Trusted")...)
 	w.must(err)
 	w.t.Cleanup(func() { _ = w.controller.Kill() })
 }
@@ -102,7 +102,7 @@ func (w *world) create(object client.Object) {
 	w.must(shared.Client().Create(w.t.Context(), stored))
 	object.SetResourceVersion(stored.GetResourceVersion())
 	switch object.(type) {
-	case *v1alpha1.Rollout, *environmentsv1.Environment, *corev1.Secret: // others write their status, or there is none
+	case *v1alpha1.Rollout, *v1alpha1.RolloutApproval, *environmentsv1.Environment, *corev1.Secret: // others write their status, or there is none
 	default:
 		w.must(shared.Client().Status().Update(w.t.Context(), object))
 	}
@@ -129,7 +129,11 @@ func (w *world) Release(tag string) {
 	scan.Status.LastScanResult.LatestTags = append([]string{tag}, scan.Status.LastScanResult.LatestTags...)
 	w.must(shared.Client().Status().Update(w.t.Context(), scan))
 	w.read(policy)
-	policy.Status.LatestRef = fixture.MakePolicy(crashscenario.App).Latest(tag).Obj().Status.LatestRef
+	latest := fixture.MakePolicy(crashscenario.App).Latest(tag)
+	if policy.Status.LatestRef.Digest != "" {
+		latest.Digest(digestOf(tag))
+	}
+	policy.Status.LatestRef = latest.Obj().Status.LatestRef
 	w.must(shared.Client().Status().Update(w.t.Context(), policy))
 }
 
