@@ -137,6 +137,9 @@ func TestApprovalsOfARolloutThatIsCreatedAgainDoNotCount(t *testing.T) {
 // The history says which decisions were used, and it may get lost.
 func TestDecisionIsUsedOnceAlthoughTheHistoryIsLost(t *testing.T) {
 	s := approvedUpgrade(t)
+	s.Change(fixture.MakeGate("qa", "shop").Obj(), func(o client.Object) {
+		o.(*v1alpha1.RolloutGate).Spec.Approvals.SelfApproval = v1alpha1.SelfApprovalAllow // one approval is enough for a pin
+	})
 	s.pinTo("1.0.0")
 	s.deploy("shop")
 	s.loseStatus()
@@ -144,7 +147,7 @@ func TestDecisionIsUsedOnceAlthoughTheHistoryIsLost(t *testing.T) {
 	s.deploy("shop")
 	s.Expect(s.history("shop")).To(HaveExactElements(HaveField("Tag", "1.0.0")), "what runs is adopted")
 	s.Expect(s.condition("shop", v1alpha1.ReconcilingCondition)).To(And(HaveField("Reason", v1alpha1.ApprovalRequiredReason),
-		HaveField("Message", ContainSubstring("RolloutGate qa: 0 of 2 approvals"))))
+		HaveField("Message", ContainSubstring("RolloutGate qa: 0 of 1 approvals"))))
 }
 
 // TestApprovalsCostNothingAtRest runs Rollouts that wait for the second of two approvals.
@@ -175,7 +178,9 @@ func TestApprovalsCostNothingAtRest(t *testing.T) {
 	rest := requests.Count("")
 	s.Consistently(func() int { return requests.Count("") }, 3*time.Second).Should(Equal(rest))
 
-	lists := func() int { return requests.Count("/rolloutapprovals?") - requests.CountBoth("/rolloutapprovals?", "watch=") }
+	lists := func() int {
+		return requests.Count("/rolloutapprovals?") - requests.CountBoth("/rolloutapprovals?", "watch=")
+	}
 	before := lists()
 	s.Add(fixture.MakeApproval("eve", "shop-007", "1.1.0").Digest(*next.Digest).Obj())
 	s.Eventually(func() string { return s.history("shop-007")[0].Tag }).Should(Equal("1.1.0"))
