@@ -106,12 +106,12 @@ type Approvals struct {
 	AppliesTo []ApprovedPromotion `json:"appliesTo,omitempty"`
 }
 
-// GetCount returns how many people must approve.
+// GetCount returns how many people must approve: at least one.
 func (a *Approvals) GetCount() int {
 	if a.Count == nil {
 		return DefaultApprovalCount
 	}
-	return int(*a.Count)
+	return max(1, int(*a.Count))
 }
 
 // GetValidFor returns how long an approval counts.

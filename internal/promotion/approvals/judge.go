@@ -207,18 +207,19 @@ func (g Gate) leavesOut(c Case, given *v1alpha1.RolloutApproval) string {
 	case !g.accepts(name):
 		return "does not count: the gate does not list this ServiceAccount"
 	case g.forbidsSelfApproval(c) && name == c.Requester:
-		return "does not count: " + truncate.Text(name, verdict.LongestName) + " asked for this release"
+		return "does not count: " + truncate.Line(name, verdict.LongestName) + " asked for this release"
 	}
 	return ""
 }
 
 // hears reports whether a decision is one that the gate asks for.
 func (g Gate) hears(given *v1alpha1.RolloutApproval) bool {
-	return given.Spec.Decision != v1alpha1.DecisionOverride && (g.Asks.Role == "" || given.Spec.Role == g.Asks.Role)
+	known := given.Spec.Decision == v1alpha1.DecisionApprove || given.Spec.Decision == v1alpha1.DecisionReject
+	return known && (g.Asks.Role == "" || given.Spec.Role == g.Asks.Role)
 }
 
 func (v *vote) leaveOut(name, why string) {
-	if text := truncate.Text(name, verdict.LongestName) + "'s " + why; !slices.Contains(v.apart, text) {
+	if text := truncate.Line(name, verdict.LongestName) + "'s " + why; !slices.Contains(v.apart, text) {
 		v.apart = append(v.apart, text)
 	}
 }
@@ -251,7 +252,7 @@ func (v vote) hold(c Case) *verdict.Hold {
 func (v vote) missing() string {
 	asked := "approvals"
 	if v.gate.Asks.Role != "" {
-		asked += " in the role " + v.gate.Asks.Role
+		asked += " in the role " + truncate.Line(v.gate.Asks.Role, verdict.LongestName)
 	}
 	text := fmt.Sprintf("%s: %d of %d %s", v.gate.Name, len(v.approve), v.needed, asked)
 	if len(v.approve) > 0 {
@@ -263,7 +264,7 @@ func (v vote) missing() string {
 func people(given []*v1alpha1.RolloutApproval) []string {
 	var names []string
 	for _, g := range given {
-		names = append(names, truncate.Text(g.Spec.By.Username, verdict.LongestName))
+		names = append(names, truncate.Line(g.Spec.By.Username, verdict.LongestName))
 	}
 	return names
 }
@@ -273,7 +274,7 @@ func reasonsOf(rejections []*v1alpha1.RolloutApproval) []string {
 	names := people(rejections)
 	for i, g := range rejections {
 		if g.Spec.Reason != "" {
-			names[i] += fmt.Sprintf(" (%s)", truncate.Text(g.Spec.Reason, verdict.LongestComplaint))
+			names[i] += fmt.Sprintf(" (%s)", truncate.Line(g.Spec.Reason, verdict.LongestComplaint))
 		}
 	}
 	return names
