@@ -18,6 +18,8 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion"
 	"github.com/fluxrollouts/rollout-controller/internal/promotion/approvals"
+	"github.com/fluxrollouts/rollout-controller/internal/promotion/verdict"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 )
 
 // +kubebuilder:rbac:groups=kuberik.com,resources=rolloutapprovals,verbs=list;watch;delete
@@ -104,24 +106,24 @@ func approvedBy(rollout *v1alpha1.Rollout) []transition {
 func people(by []v1alpha1.RecordedApproval) string {
 	var all []string
 	for _, a := range by {
-		text := a.Username
+		text := truncate.Line(a.Username, verdict.LongestName)
 		if a.Role != "" {
 			text += " as " + a.Role
 		}
 		if a.Reason != "" {
-			text += fmt.Sprintf(" (%s)", a.Reason)
+			text += fmt.Sprintf(" (%s)", truncate.Line(a.Reason, verdict.LongestComplaint))
 		}
 		all = append(all, text)
 	}
-	return strings.Join(all, ", ")
+	return truncate.List(all)
 }
 
 func usernames(by []v1alpha1.RecordedApproval) string {
 	var all []string
 	for _, a := range by {
-		all = append(all, a.Username)
+		all = append(all, truncate.Line(a.Username, verdict.LongestName))
 	}
-	return strings.Join(all, ", ")
+	return truncate.List(all)
 }
 
 // approveCommand returns the command by which a user approves a release.

@@ -4,6 +4,7 @@ package rollout
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
 	"github.com/fluxrollouts/rollout-controller/internal/gather"
+	"github.com/fluxrollouts/rollout-controller/internal/truncate"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 )
 
@@ -258,5 +260,18 @@ func TestTransitionsNameWhoLetAPromotionGo(t *testing.T) {
 			}
 			g.Expect(got).To(Equal(want))
 		})
+	}
+}
+
+// What one person says does not hide the others, and is no line of its own.
+func TestTransitionsNameEverybodyWhateverTheySay(t *testing.T) {
+	g := NewWithT(t)
+	record := &v1alpha1.ApprovalRecord{Outcome: v1alpha1.OutcomeApproved, By: []v1alpha1.RecordedApproval{
+		{Username: strings.Repeat("bob\n", 256), Reason: strings.Repeat("fine\n", 204)}, {Username: "eve"},
+	}}
+	e := approvedBy(fixture.MakeRollout("shop").History(fixture.MakeEntry("1.1.0").Approval(record)).Obj())[0]
+	for _, text := range []string{e.message, e.metadata[metaActor]} {
+		g.Expect(truncate.Message(text)).To(HaveSuffix(", eve"))
+		g.Expect(text).NotTo(ContainSubstring("\n"))
 	}
 }
