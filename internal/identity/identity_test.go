@@ -32,6 +32,17 @@ func TestNobodyDecidesUnderAnotherName(t *testing.T) {
 		s.Expect(s.creates("alice", a)).To(MatchError(ContainSubstring("spec.by.username must be your own name: alice")), name)
 	}
 	s.Expect(s.creates("alice", s.approval("alice").Obj())).To(Succeed())
+	s.Expect(s.creates("alice", s.approval("bob").Named("twice").Obj())).To(MatchError(ContainSubstring("must be your own name: alice")), "a second time, as another")
+}
+
+// What a backup tool restores are not its own decisions, whatever it may do.
+func TestABackupDoesNotRestoreDecisions(t *testing.T) {
+	s := open(t, "approvals").inForce()
+	const tool = "system:serviceaccount:velero:velero"
+	s.allow(user(tool), "", "*")
+	restored := s.approval("bob").Because("restored").Obj()
+	restored.CreationTimestamp, restored.UID = metav1.NewTime(fixture.Noon), "of-the-backup"
+	s.Expect(s.creates(tool, restored)).To(MatchError(ContainSubstring("spec.by.username must be your own name: " + tool)))
 }
 
 func TestSigningWritesTheNameOfWhoeverAsks(t *testing.T) {
