@@ -186,3 +186,33 @@ func TestApprovalsCostNothingAtRest(t *testing.T) {
 	s.Eventually(func() string { return s.history("shop-007")[0].Tag }).Should(Equal("1.1.0"))
 	s.Expect(lists()).To(Equal(before+1), "a promotion lists what was said of its version")
 }
+
+// What people say of other Rollouts and of other versions does not count, however much it is.
+func TestTenThousandApprovalsInOneNamespace(t *testing.T) {
+	s := running(open(t, shopWith(fixture.MakeRollout("shop"), "1.0.0")...))
+	s.Add(fixture.MakeGate("qa", "shop").Asking(fixture.AskFor(2)).Obj())
+	var flood []client.Object
+	for i := range 10_000 {
+		rollout, version := []string{"shop", "cart"}[i%2], fmt.Sprintf("0.%d.0", i%50)
+		flood = append(flood, fixture.MakeApproval(fmt.Sprint("bot-", i), rollout, version).Named(fmt.Sprint("flood-", i)).Obj())
+	}
+	s.addAll(flood)
+	s.approve("bob", "1.1.0")
+	s.offer("1.1.0")
+	s.rest("shop")
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition).Message).To(ContainSubstring("RolloutGate qa: 1 of 2 approvals (bob)"))
+	s.approve("eve", "1.1.0")
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].Tag).To(Equal("1.1.0"))
+
+	flood = nil
+	for i := range 257 {
+		flood = append(flood, fixture.MakeApproval(fmt.Sprint("bot-", i), "shop", "1.2.0").Digest(digestOf("1.2.0")).Named(fmt.Sprint("more-", i)).Obj())
+	}
+	s.addAll(flood)
+	s.offer("1.2.0")
+	s.rest("shop")
+	s.Expect(s.history("shop")[0].Tag).To(Equal("1.1.0"))
+	s.Expect(s.condition("shop", v1alpha1.GatesPassingCondition)).To(And(HaveField("Reason", v1alpha1.ApprovalListFailedReason),
+		HaveField("Message", ContainSubstring("there are more than 256 RolloutApprovals of 1.2.0: delete those that are not needed"))))
+}
