@@ -2,6 +2,7 @@
 
 import { effect } from "@preact/signals";
 import { render } from "preact";
+import { CalendarPage } from "./calendar_page";
 import { FleetPage } from "./fleet_page";
 import { link, problem, watchWhileVisible } from "./fleet";
 import { IncidentPage } from "./incident_page";
@@ -32,6 +33,7 @@ function Page() {
   if (parts[0] === "rollouts" && parts[1] && parts[2]) return <RolloutPage namespace={parts[1]} name={parts[2]} />;
   if (parts[0] === "pipelines") return <PipelinePage />;
   if (parts[0] === "incidents") return <IncidentPage />;
+  if (parts[0] === "calendar") return <CalendarPage />;
   document.title = "Rollouts";
   return <FleetPage />;
 }
@@ -64,6 +66,9 @@ function App() {
           </a>
           <a href="/incidents" aria-current={current("/incidents")}>
             Incidents
+          </a>
+          <a href="/calendar" aria-current={current("/calendar")}>
+            Calendar
           </a>
         </nav>
         <span class="who">

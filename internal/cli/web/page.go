@@ -14,7 +14,7 @@ var assets embed.FS
 
 // addresses are those of the page, which are all the same file: what it shows is up to
 // the address.
-var addresses = []string{"/{$}", "/pipelines", "/incidents", "/rollouts/{namespace}/{name}"}
+var addresses = []string{"/{$}", "/pipelines", "/incidents", "/calendar", "/rollouts/{namespace}/{name}"}
 
 // files are those of the page, and what they are.
 var files = map[string]string{"index.html": "text/html; charset=utf-8", "app.js": "text/javascript; charset=utf-8", "app.css": "text/css; charset=utf-8"}

@@ -105,6 +105,7 @@ func (s *Server) routes() http.Handler {
 		"GET /api/v1/rollouts/{namespace}/{name}": compressed(s.known(rollout)),
 		"GET /api/v1/pipelines":                   compressed(s.known(pipelines)),
 		"GET /api/v1/incidents":                   compressed(s.known(incidents)),
+		"GET /api/v1/calendar":                    compressed(s.known(calendar)),
 		"/": s.known(func(w http.ResponseWriter, _ *http.Request, _ *Viewer) {
 			refuse(w, http.StatusNotFound, "there is no such page")
 		}),

@@ -33,6 +33,7 @@ func (s *source) Rollout(_ context.Context, key types.NamespacedName) (any, erro
 }
 func (s *source) Pipelines(context.Context) (any, error) { s.asked++; return []string{}, nil }
 func (s *source) Incidents(context.Context) (any, error) { s.asked++; return []string{}, nil }
+func (s *source) Calendar(context.Context) (any, error)  { s.asked++; return []string{}, nil }
 
 type served struct {
 	*Server
@@ -121,7 +122,7 @@ func TestWithoutTheSessionNothingIsRead(t *testing.T) {
 	s := serve(t)
 	own := s.session
 	for _, session := range []string{"", own[1:], own + "A", flipped(own), strings.Repeat("x", 4000)} {
-		for _, path := range []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "incidents", "other"} {
+		for _, path := range []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "incidents", "calendar", "other"} {
 			s.session = session
 			if got := s.raw(t, s.request("GET /api/v1/"+path, s.address, "X-Forwarded-User: admin", "Impersonate-User: admin")); !strings.HasPrefix(got, "401") {
 				t.Errorf("%s: %s", path, got)
@@ -279,7 +280,7 @@ func TestEachAddressOfThePageIsAnswered(t *testing.T) {
 	s := serve(t)
 	s.session = ""
 	for path, want := range map[string]string{
-		"/": "text/html", "/pipelines": "text/html", "/incidents": "text/html", "/rollouts/shop/shop": "text/html", "/app.js": "text/javascript", "/app.css": "text/css",
+		"/": "text/html", "/pipelines": "text/html", "/incidents": "text/html", "/calendar": "text/html", "/rollouts/shop/shop": "text/html", "/app.js": "text/javascript", "/app.css": "text/css",
 	} {
 		got := s.raw(t, s.request("GET "+path, s.address))
 		if !strings.HasPrefix(got, "200") || !strings.Contains(got, want) || !strings.Contains(got, "default-src 'none'") {

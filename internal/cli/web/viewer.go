@@ -20,6 +20,8 @@ type Source interface {
 	Pipelines(ctx context.Context) (any, error)
 	// Incidents returns what went wrong with releases in the last day.
 	Incidents(ctx context.Context) (any, error)
+	// Calendar returns when schedules are open in the coming week.
+	Calendar(ctx context.Context) (any, error)
 }
 
 // Viewer is who asks. Every handler but that of the list reaches the API server only through
