@@ -15,7 +15,7 @@ ARG VERSION=dev
 # The same sources and version make the same bytes: no paths, no times, no build id.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
     CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X main.version=$VERSION" \
+    go build -trimpath -buildvcs=false -gcflags=all=-dwarf=false -ldflags "-s -w -buildid= -X main.version=$VERSION" \
     -o /rollout-controller ./cmd/controller
 # The page, which runs as a Deployment of its own.
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \

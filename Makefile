@@ -97,6 +97,9 @@ PINNED ?= bin/pinned
 # The chart that is pushed.
 CHART ?= rollout-controller
 
+# What `make push-image` builds for.
+ARCHITECTURES ?= amd64,arm64
+
 # What `make release-cli` builds, and the folder that it writes to.
 PLATFORMS ?= $(foreach os,linux darwin windows,$(os)/amd64 $(os)/arm64)
 RELEASE ?= bin/release
@@ -329,6 +332,11 @@ clean: ## Remove everything that was built here.
 	@rm -rf bin
 
 ##@ Publish
+
+.PHONY: push-image
+push-image: ## Push the image of the controller for ARCHITECTURES to REPOSITORY:TAG, with a program of the version TAG.
+	@go run -buildvcs=false ./hack/image -repository "$(REPOSITORY)" -tag "$(TAG)" -architectures "$(ARCHITECTURES)" \
+		-revision "$$(git rev-parse HEAD)$$(git diff --quiet HEAD || echo -dirty)" -created "$(created)"
 
 .PHONY: push-artifact
 push-artifact: ## Push the manifests to REPOSITORY:TAG, as an artifact that Flux installs from.
