@@ -140,6 +140,10 @@ run: ## Run the controller against the current kubeconfig context, or an embedde
 	@go build -buildvcs=false -o bin/run ./test/cmd/run
 	@exec bin/run -- $(RUN_ARGS)
 
+.PHONY: kind
+kind: ## Install Flux and the controller of this checkout on a new kind cluster, and see a release held. It needs docker, kind and kubectl.
+	@hack/kind.sh $(KIND_ARGS)
+
 # The picture is drawn of a whole run, so that it shows the order and the times of one.
 .PHONY: docs
 docs: ## Build the pages of docs/ as a site in bin/site. It needs Node.

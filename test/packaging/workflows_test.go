@@ -72,6 +72,7 @@ func TestWorkflowsMayDoNoMoreThanTheyMust(t *testing.T) {
 		"ci/race":               {"contents": "read"},
 		"ci/extended":           {"contents": "read"},
 		"ci/image":              {"contents": "read"},
+		"ci/kind":               {"contents": "read"},
 		"release/test":          {"contents": "read"},
 		"release/publish":       {"contents": "read", "packages": "write"},
 		"release/draft":         {"contents": "write"},
@@ -335,7 +336,7 @@ func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, target := range []string{"check", "test-controlled", "test-race", "test-extended", "test", "test-all", "release-check", "release-pin", "push-artifact", "push-chart", "release-files", "vulncheck"} {
+	for _, target := range []string{"check", "test-controlled", "test-race", "test-extended", "test", "test-all", "release-check", "release-pin", "push-artifact", "push-chart", "release-files", "vulncheck", "kind"} {
 		if !found[target] {
 			t.Errorf("no workflow makes %s", target)
 		}
