@@ -64,6 +64,8 @@ TOOLS := bin/tools/$(call checksum,hack/tools/go.mod)
 LINT := bin/lint/$(call checksum,hack/lint/go.mod)
 HELM := bin/helm/$(call checksum,hack/helm/go.mod)
 VULNCHECK := bin/vulncheck/$(call checksum,hack/vulncheck/go.mod)
+SBOM := bin/sbom/$(call checksum,hack/sbom/go.mod)
+COSIGN := bin/cosign/$(call checksum,hack/cosign/go.mod)
 
 # Where known vulnerabilities are looked up.
 VULNDB ?= https://vuln.go.dev
@@ -311,8 +313,8 @@ vulncheck: $(VULNCHECK) ## Look for known vulnerabilities in what the code calls
 fmt: $(LINT) ## Format all Go code.
 	@$(LINT)/golangci-lint fmt ./...
 
-$(TOOLS) $(LINT) $(HELM) $(VULNCHECK): folder = hack/$(notdir $(@D))
-$(TOOLS) $(LINT) $(HELM) $(VULNCHECK):
+$(TOOLS) $(LINT) $(HELM) $(VULNCHECK) $(SBOM) $(COSIGN): folder = hack/$(notdir $(@D))
+$(TOOLS) $(LINT) $(HELM) $(VULNCHECK) $(SBOM) $(COSIGN):
 	@$(step) "Building the tools of $(folder), once" go -C $(folder) build -pgo=off -ldflags '-s -w' -o $(CURDIR)/$@.part/ tool >&2
 	@mv $@.part $@
 
@@ -363,14 +365,18 @@ release-pin: ## Copy the manifests and the charts to PINNED, with the image by i
 	@sed -i -E 's/^  newTag: .*/&\n  digest: $(DIGEST)/' "$(PINNED)/config/manager/kustomization.yaml"
 	@sed -i -E 's|^annotations:$$|&\n  rollout-controller.kuberik.com/image-digest: $(DIGEST)|' "$(PINNED)"/charts/*/Chart.yaml
 
-# An image that is named by a tag alone can be replaced without a change here.
+.PHONY: release-prepare
+release-prepare: ## Name the version TAG wherever one is named, and in the changelog, for the commit before the tag.
+	@hack/version.sh set "$(TAG)"
+
 .PHONY: release-check
-release-check: ## Fail unless the manifests and the charts are those of the version TAG, and the Dockerfile pins its images.
-	@! grep -nE '^(FROM|# syntax=)' Dockerfile | grep -vE '@sha256:[0-9a-f]{64}|^[0-9]+:FROM scratch$$' >&2 || \
-		{ echo "The Dockerfile names an image without its digest. Renovate proposes it." >&2; exit 1; }
-	@[[ -z "$$(grep -Lx 'appVersion: $(TAG)' charts/*/Chart.yaml)" ]] && \
-		grep -qx '  newTag: $(TAG)' config/manager/kustomization.yaml || \
-		{ echo "A chart or config/manager/kustomization.yaml is of another version than $(TAG)." >&2; exit 1; }
+release-check: ## Fail if anything names another version than TAG, the changelog has no section of it, or the Dockerfile names an image without its digest.
+	@hack/version.sh check "$(TAG)"
+
+.PHONY: release-notes
+release-notes: ## Print the section of the version TAG in the changelog, whose links lead to the pages of that version.
+	@awk -v tag="$(TAG)" '/^## / { printed = $$2 == tag; next } printed && (/./ || some) { print; some = 1 } END { exit !some }' CHANGELOG.md | \
+		sed -E 's#\]\(([^:)]+\))#]($(SOURCE)/blob/$(TAG)/\1#g'
 
 .PHONY: release-cli
 release-cli: ## Write the command line VERSION for PLATFORMS to RELEASE, with checksums and manifests for krew, Flux and Homebrew.
@@ -381,9 +387,20 @@ release-cli: ## Write the command line VERSION for PLATFORMS to RELEASE, with ch
 		-platforms "$(PLATFORMS)" -man bin/man -out "$(RELEASE)"
 
 .PHONY: release-files
-release-files: $(TOOLS) $(HELM) ## Write what a release of VERSION offers for download to bin/release.
+release-files: $(TOOLS) $(HELM) $(SBOM) ## Write what a release of VERSION offers for download to bin/release.
 	@rm -rf bin/release && mkdir -p bin/release
 	@$(TOOLS)/kustomize build $(FROM)/config/default > bin/release/install.yaml
 	@$(HELM)/helm package $(dir $(wildcard $(FROM)/charts/*/Chart.yaml)) --destination bin/release
 	@go run -buildvcs=false ./hack/archive -created "$(created)" bin/release/*.tgz
+	@for program in controller:rollout-controller flux-rollout:flux-rollout; do \
+		GOOS=linux GOARCH=amd64 GOFLAGS= $(SBOM)/cyclonedx-gomod app -json -std -noserial -notimestamp \
+			-main "cmd/$${program%:*}" -output "bin/release/$${program#*:}_$(VERSION:v%=%).cdx.json" .; \
+	done
 	@$(MAKE) --no-print-directory release-cli RELEASE=bin/release
+
+# Nothing leaves this machine.
+.PHONY: release-rehearsal
+release-rehearsal: $(COSIGN) $(HELM) $(TOOLS) $(SBOM) ## Release HEAD as the workflow does, to a registry of the embedded control plane, and verify it as a stranger would.
+	@go run ./test/controlplane/cmd/build -parts all
+	@$(go_test) -c -o bin/rehearsal ./test/rehearsal
+	@cd test/rehearsal && COSIGN=$(CURDIR)/$(COSIGN)/cosign RELEASE_TAG="$(or $(TAG),$(shell sed -n "s/^appVersion: //p" charts/rollout-controller/Chart.yaml))" PLATFORMS="$(PLATFORMS)" ARCHITECTURES="$(ARCHITECTURES)" $(CURDIR)/bin/rehearsal -test.timeout 2h

@@ -97,7 +97,7 @@ func TestNothingIsPublishedWithoutADigest(t *testing.T) {
 	}
 	for _, job := range []string{"publish", "draft"} {
 		for _, s := range workflows(t)["release"].Jobs[job].Steps {
-			publishes := strings.Contains(s.Run, "push-") || strings.Contains(s.Run, "release-files")
+			publishes := strings.Contains(s.Run, "push-artifact") || strings.Contains(s.Run, "push-chart") || strings.Contains(s.Run, "release-files")
 			if publishes && (s.Env["FROM"] != "bin/pinned" || s.Env["DIGEST"] == "" || !strings.HasPrefix(s.Run, "make release-pin\n")) {
 				t.Errorf("%s publishes what names its image by a tag: %v", job, s)
 			}
@@ -105,30 +105,76 @@ func TestNothingIsPublishedWithoutADigest(t *testing.T) {
 	}
 }
 
+// released returns the files that name the version of a release, and says that one file is
+// another.
+func released(path, content string) map[string]string {
+	files := map[string]string{
+		"Dockerfile":                        "FROM --platform=$BUILDPLATFORM golang:1.26@" + digest + " AS builder\nFROM scratch\n",
+		"CHANGELOG.md":                      "# Changelog\n\n## v1.0.0\n\nThe first.\n",
+		"charts/a/Chart.yaml":               "version: 1.0.0\nappVersion: v1.0.0\n",
+		"config/manager/kustomization.yaml": "images:\n  newTag: v1.0.0\n",
+		"README.md":                         "cosign verify ghcr.io/fluxrollouts/rollout-controller:v1.0.0\n",
+	}
+	if path != "" {
+		files[path] = content
+	}
+	return files
+}
+
+func version(t *testing.T, folder, action, tag string) (printed string, err error) {
+	t.Helper()
+	run := exec.CommandContext(t.Context(), filepath.Join(parts.Root(), "hack", "version.sh"), action, tag)
+	run.Dir = folder
+	output, err := run.CombinedOutput()
+	return string(output), err
+}
+
 // A tag of the image that builds can be moved, too.
-func TestReleaseIsBuiltFromImagesWithADigest(t *testing.T) {
-	for name, tt := range map[string]struct {
-		dockerfile string
-		released   bool
-	}{
-		"by digest":           {"FROM --platform=$BUILDPLATFORM golang:1.26@" + digest + " AS builder\nFROM scratch\n", true},
-		"by tag":              {"FROM golang:1.26 AS builder\nFROM scratch\n", false},
-		"the syntax by tag":   {"# syntax=docker/dockerfile:1\nFROM scratch\n", false},
-		"a second one by tag": {"FROM golang:1.26@" + digest + "\nFROM alpine\n", false},
+func TestReleaseIsRefused(t *testing.T) {
+	for name, tt := range map[string]struct{ path, content, refused string }{
+		"not":                      {"", "", ""},
+		"for an image by its tag":  {"Dockerfile", "FROM golang:1.26 AS builder\nFROM scratch\n", "The Dockerfile names an image"},
+		"for a syntax by its tag":  {"Dockerfile", "# syntax=docker/dockerfile:1\nFROM scratch\n", "The Dockerfile names an image"},
+		"for a second image":       {"Dockerfile", "FROM golang:1.26@" + digest + "\nFROM alpine\n", "The Dockerfile names an image"},
+		"for another appVersion":   {"charts/b/Chart.yaml", "version: 1.0.0\nappVersion: v1.0.1\n", "charts/b/Chart.yaml:2 is not of v1.0.0"},
+		"for another chart":        {"charts/b/Chart.yaml", "version: 0.9.0\nappVersion: v1.0.0\n", "charts/b/Chart.yaml:1 is not of v1.0.0"},
+		"for other manifests":      {"config/manager/kustomization.yaml", "  newTag: v0.9.0\n", "kustomization.yaml:1 is not of v1.0.0"},
+		"for manifests without":    {"config/manager/kustomization.yaml", "images: []\n", "kustomization.yaml is not of the version v1.0.0"},
+		"without its notes":        {"CHANGELOG.md", "## v0.9.0\n", "CHANGELOG.md has no section v1.0.0"},
+		"with notes of no version": {"CHANGELOG.md", "## Unreleased\n\n## v1.0.0\n", "CHANGELOG.md:1 is not of v1.0.0"},
+		"for a page":               {"docs/guides/a.md", "- https://github.com/fluxrollouts/rollout-controller/config/default?ref=v0.9.0\n", "docs/guides/a.md:1 is not of v1.0.0"},
+		"for a chart in a page":    {"docs/a.md", "cosign verify ghcr.io/fluxrollouts/charts/rollout-controller:0.9.0\n", "docs/a.md:1 is not of v1.0.0"},
+		"for a hook in a page":     {"docs/a.md", "  rev: v0.9.0\n", "docs/a.md:1 is not of v1.0.0"},
+		"for a download in a page": {"docs/a.md", "version=0.9.0 platform=linux_amd64\n", "docs/a.md:1 is not of v1.0.0"},
+		"for the action":           {".github/actions/lint/action.yaml", "# uses: fluxrollouts/rollout-controller/.github/actions/lint@v0.9.0\n", "action.yaml:1 is not of v1.0.0"},
 	} {
-		folder := writeFiles(t, map[string]string{
-			"Dockerfile": tt.dockerfile, "charts/a/Chart.yaml": "appVersion: v1.0.0\n", "config/manager/kustomization.yaml": "  newTag: v1.0.0\n",
+		t.Run(name, func(t *testing.T) {
+			folder := writeFiles(t, released(tt.path, tt.content))
+			printed, err := version(t, folder, "check", "v1.0.0")
+			if (err != nil) != (tt.refused != "") || !strings.Contains(printed, tt.refused) {
+				t.Errorf("%v\n%s", err, printed)
+			}
 		})
-		printed, err := makes(t, folder, "release-check", "TAG=v1.0.0")
-		if (err == nil) != tt.released {
-			t.Errorf("%s: %v\n%s", name, err, printed)
+	}
+}
+
+// The commit before the tag is made by a command.
+func TestPreparedReleaseIsNotRefused(t *testing.T) {
+	folder := writeFiles(t, released("CHANGELOG.md", "## Unreleased\n\nMore, see [the guide](docs/a.md).\n\n## v1.0.0\n\nThe first.\n"))
+	for _, action := range []string{"set", "check"} {
+		if printed, err := version(t, folder, action, "v1.1.0-rc.1"); err != nil {
+			t.Errorf("%s: %v\n%s", action, err, printed)
 		}
 	}
-	folder := writeFiles(t, map[string]string{
-		"Dockerfile": "FROM scratch\n", "charts/a/Chart.yaml": "appVersion: v1.0.1\n", "config/manager/kustomization.yaml": "  newTag: v1.0.0\n",
-	})
-	if _, err := makes(t, folder, "release-check", "TAG=v1.0.0"); err == nil {
-		t.Error("a chart of another version is released")
+	if _, err := version(t, folder, "set", "1.1.0"); err == nil {
+		t.Error("a version without v is set")
+	}
+	notes, err := makes(t, folder, "release-notes", "TAG=v1.1.0-rc.1")
+	if want := "More, see [the guide](https://github.com/fluxrollouts/rollout-controller/blob/v1.1.0-rc.1/docs/a.md).\n\n"; err != nil || !strings.HasSuffix(notes, want) {
+		t.Errorf("the notes are %q, %v, want %q", notes, err, want)
+	}
+	if notes, err := makes(t, folder, "release-notes", "TAG=v2.0.0"); err == nil {
+		t.Errorf("a version without a section has the notes %q", notes)
 	}
 }
 

@@ -152,12 +152,14 @@ func TestRequiredLookIsNotSkipped(t *testing.T) {
 }
 
 // Flux up to 2.7 cannot verify signatures of cosign 3. Therefore the workflow, and not
-// the installer, sets the version of cosign.
+// the installer, sets the version of cosign. The rehearsal signs with the same.
 func TestCosignIsPinned(t *testing.T) {
 	for _, s := range workflows(t)["release"].Jobs["sign"].Steps {
 		if strings.HasPrefix(s.Uses, "sigstore/cosign-installer@") {
-			if version := fmt.Sprint(s.With["cosign-release"]); !strings.HasPrefix(version, "v2.") {
-				t.Errorf("cosign is %s", version)
+			version := fmt.Sprint(s.With["cosign-release"])
+			rehearsed, err := os.ReadFile(filepath.Join(parts.Root(), "hack", "cosign", "go.mod"))
+			if err != nil || !strings.HasPrefix(version, "v2.") || !strings.Contains(string(rehearsed), "sigstore/cosign/v2 "+version+" ") {
+				t.Errorf("cosign is %s, in the rehearsal another: %v", version, err)
 			}
 			return
 		}
@@ -336,7 +338,7 @@ func TestWorkflowsNameOnlyWhatIsThere(t *testing.T) {
 			}
 		}
 	}
-	for _, target := range []string{"check", "test-controlled", "test-race", "test-extended", "test", "test-all", "release-check", "release-pin", "push-artifact", "push-chart", "release-files", "vulncheck", "kind"} {
+	for _, target := range []string{"check", "test-controlled", "test-race", "test-extended", "test", "test-all", "release-check", "release-notes", "release-pin", "push-image", "push-artifact", "push-chart", "release-files", "vulncheck", "kind"} {
 		if !found[target] {
 			t.Errorf("no workflow makes %s", target)
 		}
