@@ -35,7 +35,7 @@ say_no_race := $(if $(RACE),,echo "There is no C compiler, so the race detector 
 watched := env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -count=1
 
 # Where tests need no API server. One that starts it all the same fails.
-without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /internal/health/class/job -e /test/admission -e /test/e2e -e /test/faults)
+without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /internal/health/class/job -e /test/admission -e /test/e2e -e /test/faults -e /test/site)
 
 # What decides starts no goroutine: instead of the race detector it gets more seeds.
 PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coordination/statefulsets
@@ -48,7 +48,7 @@ RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...
 RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /health/class/job -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
-E2E := ./test/e2e $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone approvals page installation monitoring measurements rollback recovery)
+E2E := ./test/e2e ./test/site $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone approvals page installation monitoring measurements rollback recovery)
 
 # What `make test-all` adds: what takes long, or goes wrong in ways that are rare. Those
 # that take longest come first.
@@ -149,7 +149,7 @@ kind: ## Install Flux and the controller of this checkout on a new kind cluster,
 # The picture is drawn of a whole run, so that it shows the order and the times of one.
 .PHONY: docs
 docs: ## Build the pages of docs/ as a site in bin/site. It needs Node.
-	@hack/site/build.sh bin/site
+	@VERSION=$(VERSION) hack/site/build.sh bin/site
 
 # story selects the lines of the picture of the README.
 story := ^(1.1.0 is|you|registry|NAME|shop|HealthCheck Unhealthy|Rollout (promotes|goes back|1.[01].0 is [IFS]|1.1.0 waits: not))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The pages of docs/ as a site. docs/README.md is its table of contents, so a page that is
-// not listed there is not in the menu either. A link that leads to no page fails the build.
+// The pages of docs/ as a site. docs/index.md is its home. docs/README.md is its table of
+// contents, so a page that is not listed there is not in the menu either. A link that leads to no page fails the build.
 import fs from 'node:fs'
 import path from 'node:path'
 import { defineConfig } from 'vitepress'
@@ -9,6 +9,7 @@ import { withMermaid } from 'vitepress-plugin-mermaid'
 
 const repository = 'https://github.com/fluxrollouts/rollout-controller'
 const docs = './docs'
+const version = process.env.VERSION || 'dev'
 
 export default withMermaid(defineConfig({
   title: 'Rollout Controller',
@@ -17,14 +18,22 @@ export default withMermaid(defineConfig({
   outDir: process.env.SITE,
   cacheDir: './cache',
   cleanUrls: true,
-  rewrites: (page) => page.replace(/README\.md$/, 'index.md'),
+  rewrites: (page) => (page === 'README.md' ? 'contents.md' : page.replace(/README\.md$/, 'index.md')),
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: '/logo.svg' }]],
   markdown: {
+    anchor: { slugify: place },
     config: (md) => {
       md.core.ruler.push('outside', pointOutside)
       leaveCodeAlone(md)
     },
   },
   themeConfig: {
+    logo: '/logo.svg',
+    nav: [
+      { text: 'Quick start', link: '/quickstart' },
+      { text: 'Documentation', link: '/contents' },
+      { text: version, link: `${repository}/releases` },
+    ],
     outline: [2, 3],
     search: { provider: 'local' },
     sidebar: menu(fs.readFileSync(path.join(docs, 'README.md'), 'utf8')),
@@ -32,6 +41,11 @@ export default withMermaid(defineConfig({
     editLink: { pattern: `${repository}/edit/main/docs/:path` },
   },
 }))
+
+// place returns the anchor of a heading, the same as on GitHub: links work on both.
+function place(heading) {
+  return heading.toLowerCase().replace(/[^\p{L}\p{N} _-]/gu, '').replace(/ /g, '-')
+}
 
 // pointOutside lets links to files outside docs/ lead to the repository.
 function pointOutside(state) {
@@ -41,6 +55,7 @@ function pointOutside(state) {
     const file = path.posix.join('docs', path.posix.dirname(state.env.relativePath), target)
     const isPage = /\.md(#|$)/.test(file)
     if (!file.startsWith('docs/') || !isPage) token.attrSet('href', `${repository}/blob/main/${file}`)
+    else token.attrSet('href', target.replace(/README\.md(?=#|$)/, file.startsWith('docs/README.md') ? 'contents.md' : 'index.md'))
   }
 }
 
@@ -65,4 +80,19 @@ function menu(contents) {
     }
   }
   return groups
+}
+
+function addressOf(page) {
+  return `/${page.replace(/(README)?\.md(?=#|$)/, '')}`
+}
+
+// below returns the pages beside a README of the command line as a group that is closed at first.
+function below(page) {
+  if (page !== 'cli/reference/README.md') return {}
+  const folder = path.dirname(page)
+  const names = fs.readdirSync(path.join(docs, folder)).filter((name) => name !== 'README.md')
+  return {
+    collapsed: true,
+    items: names.map((name) => ({ text: name.replace('.md', '').replace('-', ' '), link: addressOf(`${folder}/${name}`) })),
+  }
 }
