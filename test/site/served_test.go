@@ -142,12 +142,3 @@ func (s *site) leads(page, link string) (file, place string) {
 	}
 	return s.fileOf(path.Join(path.Dir("/"+s.fileOf(page)), address)), place
 }
-
-// checkMenu checks that each page is in the menu: on all pages, or in a group that opens there.
-func (s *site) checkMenu(t *testing.T, pages []string) {
-	for _, page := range pages {
-		if page != "/" && page != "/contents" && !strings.Contains(s.read(t, page), `href="`+page+`"`) {
-			t.Errorf("%s is not in the menu", page)
-		}
-	}
-}

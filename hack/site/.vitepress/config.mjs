@@ -76,7 +76,7 @@ function menu(contents) {
     if (heading) groups.push({ text: heading[1], items: [] })
     if (!groups.length) continue
     for (const [, text, page] of line.matchAll(/\[([^\]]+)\]\(([^)]+\.md(?:#[^)]*)?)\)/g)) {
-      if (!page.startsWith('..')) groups.at(-1).items.push({ text, link: `/${page.replace(/(README)?\.md/, '')}` })
+      if (!page.startsWith('..')) groups.at(-1).items.push({ text, link: addressOf(page), ...below(page) })
     }
   }
   return groups
