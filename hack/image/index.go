@@ -19,10 +19,10 @@ import (
 	"golang.org/x/crypto/x509roots/fallback/bundle"
 )
 
-// platform is the program for an architecture.
+// platform has the programs for an architecture.
 type platform struct {
 	architecture string
-	program      []byte
+	programs     []file
 }
 
 // index makes an image for each platform, and the index from which a runtime takes its own.
@@ -40,7 +40,7 @@ func (r release) index(platforms []platform) (v1.ImageIndex, error) {
 	return index, nil
 }
 
-// image has nothing but the program, which has the time zones in it, and whom it trusts.
+// image has nothing but the programs, which have the time zones in them, and whom they trust.
 func (r release) image(p platform) (v1.Image, error) {
 	base := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
 	image, err := mutate.ConfigFile(base, &v1.ConfigFile{
@@ -50,7 +50,7 @@ func (r release) image(p platform) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range []file{{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()}, {"rollout-controller", 0o755, p.program}} {
+	for _, f := range append([]file{{"etc/ssl/certs/ca-certificates.crt", 0o644, authorities()}}, p.programs...) {
 		if image, err = r.add(image, f); err != nil {
 			return nil, err
 		}

@@ -44,19 +44,26 @@ type release struct {
 	architectures []string
 }
 
-// run pushes the image. build compiles the program for an architecture.
-func run(ctx context.Context, args []string, out io.Writer, build func(ctx context.Context, version, arch string) ([]byte, error)) error {
+// builder compiles a program for an architecture.
+type builder func(ctx context.Context, p program, version, arch string) ([]byte, error)
+
+// run pushes the image.
+func run(ctx context.Context, args []string, out io.Writer, build builder) error {
 	r, err := parse(args)
 	if err != nil {
 		return err
 	}
 	var platforms []platform
 	for _, arch := range r.architectures {
-		program, err := build(ctx, r.reference.TagStr(), arch)
-		if err != nil {
-			return fmt.Errorf("build for %s: %w", arch, err)
+		all := platform{architecture: arch}
+		for _, p := range programs {
+			content, err := build(ctx, p, r.reference.TagStr(), arch)
+			if err != nil {
+				return fmt.Errorf("build %s for %s: %w", p.name, arch, err)
+			}
+			all.programs = append(all.programs, file{p.name, 0o755, content})
 		}
-		platforms = append(platforms, platform{arch, program})
+		platforms = append(platforms, all)
 	}
 	index, err := r.index(platforms)
 	if err != nil {

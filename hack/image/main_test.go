@@ -34,8 +34,8 @@ func pushed(t *testing.T, arch string) (string, v1.Image) {
 	repository := strings.TrimPrefix(server.URL, "http://") + "/controller"
 	var printed strings.Builder
 	err := run(t.Context(), []string{"-repository=" + repository, "-tag=v1.2.0", "-revision=abc", "-created=2026-01-02T15:04:05Z"}, &printed,
-		func(_ context.Context, version, arch string) ([]byte, error) {
-			return []byte(version + " for " + arch), nil
+		func(_ context.Context, p program, version, arch string) ([]byte, error) {
+			return []byte(p.source + " " + version + " for " + arch), nil
 		})
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func pushed(t *testing.T, arch string) (string, v1.Image) {
 	return strings.TrimPrefix(printed.String(), repository), image
 }
 
-func TestImageHasTheProgramAndWhomItTrusts(t *testing.T) {
+func TestImageHasTheProgramsAndWhomTheyTrust(t *testing.T) {
 	for _, arch := range []string{"amd64", "arm64"} {
 		_, image := pushed(t, arch)
 		files := map[string]string{}
@@ -73,7 +73,10 @@ func TestImageHasTheProgramAndWhomItTrusts(t *testing.T) {
 		const trusted = "etc/ssl/certs/ca-certificates.crt -rw-r--r--"
 		checkAuthorities(t, []byte(files[trusted]))
 		delete(files, trusted)
-		if diff := cmp.Diff(map[string]string{"rollout-controller -rwxr-xr-x": "v1.2.0 for " + arch}, files); diff != "" {
+		want := map[string]string{
+			"rollout-controller -rwxr-xr-x": "./cmd/controller v1.2.0 for " + arch, "rollout-web -rwxr-xr-x": "./cmd/rollout-web v1.2.0 for " + arch,
+		}
+		if diff := cmp.Diff(want, files); diff != "" {
 			t.Errorf("other files (-want +got):\n%s", diff)
 		}
 	}
@@ -143,11 +146,11 @@ func TestImageIsThatOfTheDockerfile(t *testing.T) {
 }
 
 // Equal arguments and variables of the go command make equal bytes.
-func TestProgramIsThatOfTheDockerfile(t *testing.T) {
+func TestProgramsAreThoseOfTheDockerfile(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	t.Setenv("CALLS", filepath.Join(folder, "calls"))
-	recorder := "#!/bin/bash\nenv | grep -E '^(CGO_ENABLED|GOOS|GOARCH|GOFLAGS)=.' | sort > $CALLS\nprintf '%s\\n' \"${@//*rollout-controller/OUT}\" >> $CALLS\n" +
+	recorder := "#!/bin/bash\nenv | grep -E '^(CGO_ENABLED|GOOS|GOARCH|GOFLAGS)=.' | sort > $CALLS\nprintf '%s\\n' \"${@//*\\/rollout-*/OUT}\" >> $CALLS\n" +
 		"while [[ $1 != -o ]]; do shift; done; touch \"$2\"\n"
 	if err := os.WriteFile(filepath.Join(folder, "go"), []byte(recorder), 0o700); err != nil {
 		t.Fatal(err)
@@ -156,18 +159,27 @@ func TestProgramIsThatOfTheDockerfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile(`(?s)CGO_ENABLED=0 .*?-o `).FindString(string(content)) + filepath.Join(folder, "rollout-controller") + " ./cmd/controller"
-	docker := exec.CommandContext(t.Context(), "bash", "-ec", command)
-	docker.Env = append(os.Environ(), "TARGETOS=linux", "TARGETARCH=arm64", "VERSION=v1.2.0", "GOFLAGS=")
-	if printed, err := docker.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, printed)
+	commands := regexp.MustCompile(`(?s)CGO_ENABLED=0 .*?-o (/rollout-\S+ \./cmd/\S+)`).FindAllStringSubmatch(string(content), -1)
+	if len(commands) != len(programs) {
+		t.Fatalf("the Dockerfile builds %d programs", len(commands))
 	}
-	want, _ := os.ReadFile(filepath.Join(folder, "calls"))
-	if _, err := compile(t.Context(), "v1.2.0", "arm64"); err != nil {
-		t.Fatal(err)
-	}
-	got, _ := os.ReadFile(filepath.Join(folder, "calls"))
-	if diff := cmp.Diff(string(want), string(got)); diff != "" || !strings.Contains(string(got), "-trimpath") {
-		t.Errorf("go (-Dockerfile +image):\n%s", diff)
+	for i, p := range programs {
+		if got := "/" + p.name + " " + p.source; commands[i][1] != got {
+			t.Errorf("the Dockerfile builds %s, the image has %s", commands[i][1], got)
+		}
+		command := strings.Replace(commands[i][0], " -o /", " -o "+folder+"/", 1)
+		docker := exec.CommandContext(t.Context(), "bash", "-ec", command)
+		docker.Env = append(os.Environ(), "TARGETOS=linux", "TARGETARCH=arm64", "VERSION=v1.2.0", "GOFLAGS=")
+		if printed, err := docker.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, printed)
+		}
+		want, _ := os.ReadFile(filepath.Join(folder, "calls"))
+		if _, err := compile(t.Context(), p, "v1.2.0", "arm64"); err != nil {
+			t.Fatal(err)
+		}
+		got, _ := os.ReadFile(filepath.Join(folder, "calls"))
+		if diff := cmp.Diff(string(want), string(got)); diff != "" || !strings.Contains(string(got), "-trimpath") {
+			t.Errorf("go builds %s (-Dockerfile +image):\n%s", p.name, diff)
+		}
 	}
 }
