@@ -88,7 +88,7 @@ func (c *inCluster) enter(t *testing.T, token string) string {
 }
 
 // routes are those that have something of a cluster.
-var routesOfCluster = []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "incidents", "other"}
+var routesOfCluster = []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "incidents", "calendar", "other"}
 
 // Case 5: whatever is wrong with a token, the answer is the same, and five in a minute are
 // enough. What cannot be a token is not sent to the API server.

@@ -298,7 +298,7 @@ func TestViewersSeeWhatTheyMayRead(t *testing.T) {
 		for i, v := range visitors {
 			own, other := apps[i], apps[1-i]
 			for _, path := range []string{
-				"me", "fleet", "pipelines", "incidents", "rollouts/" + own.Namespace + "/shop", "rollouts/" + own.Namespace + "/" + texts[i], "rollouts/" + own.Namespace + "/nobody",
+				"me", "fleet", "pipelines", "incidents", "calendar", "rollouts/" + own.Namespace + "/shop", "rollouts/" + own.Namespace + "/" + texts[i], "rollouts/" + own.Namespace + "/nobody",
 				"rollouts/" + other.Namespace + "/shop", "rollouts/" + other.Namespace + "/nobody", "rollouts/nowhere/shop",
 			} {
 				v.ask(http.MethodGet, "/api/v1/"+path, "", "Impersonate-User: admin", "Impersonate-Group: system:masters", "X-Forwarded-User: admin", "X-Remote-Group: system:masters")
@@ -344,7 +344,7 @@ func TestUnknownVisitorsReachNoAPIServer(t *testing.T) {
 	p := serveCluster(t)
 	before := len(p.requests())
 	v := &visitor{clusterPage: p}
-	for _, path := range []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "incidents", "other"} {
+	for _, path := range []string{"me", "fleet", "fleet/stream", "rollouts/a/b", "pipelines", "incidents", "calendar", "other"} {
 		if code, body := v.ask(http.MethodGet, "/api/v1/"+path, ""); code != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
