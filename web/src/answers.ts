@@ -18,6 +18,7 @@ export interface Row {
   until?: string;
   rolledBack?: boolean;
   pinned?: string;
+  request?: "waits" | "refused";
 }
 
 export interface Fleet {
@@ -86,6 +87,35 @@ export interface Node {
   children?: Node[];
 }
 
+// Action is a request of the command line.
+export interface Action {
+  verb: string;
+  name?: string;
+  args?: string[];
+}
+
+export interface Offer extends Action {
+  title: string;
+  lacks?: string;
+}
+
+export interface Prediction {
+  effect: string[];
+  cautions?: string[];
+  notes?: string[];
+  promotes?: boolean;
+  reason: "none" | "optional" | "required";
+  command: string;
+  seen: string;
+}
+
+export interface Pending extends Partial<Action> {
+  text?: string;
+  by?: string;
+  since?: string;
+  refused?: string;
+}
+
 export interface RolloutPage {
   explanation: {
     namespace: string;
@@ -104,6 +134,9 @@ export interface RolloutPage {
   history: Entry[];
   forecast?: string;
   commands: string[][];
+  // offers are absent if the page only shows.
+  offers?: Offer[][];
+  requests?: Pending[];
   explain: string;
 }
 

@@ -196,6 +196,7 @@ function Line({ row, at }: { row: Row; at: number }) {
       </td>
       <td title={clean(row.next)}>{row.next ? tag(row.next) : ""}</td>
       <td class="why" title={clean(row.state.cause)}>
+        {row.request ? <strong>a request {row.request === "waits" ? "waits" : "was refused"}; </strong> : null}
         {look.id === "well" && !row.pinned ? "" : clean(row.state.cause)} <Until time={row.until} />
       </td>
     </tr>

@@ -3,7 +3,8 @@
 // One Rollout: why a release is not out, and when it will be.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Candidate, Command as Remedy, Entry, Hold, Node, RolloutPage as Page } from "./answers";
+import { Act, ActionDialog, Acts, others, Requests, sent } from "./action";
+import type { Candidate, Command as Remedy, Entry, Hold, Node, Offer, RolloutPage as Page } from "./answers";
 import { complete, rowOf } from "./fleet";
 import { Ago, Command, Section, Sign, Until } from "./parts";
 import { read, Refused } from "./server";
@@ -35,7 +36,7 @@ function usePage(namespace: string, name: string): { page?: Page; failed?: Refus
     void look();
     const timer = setInterval(look, moving ? whileMoving : atRest);
     return () => (clearInterval(timer), stop.abort());
-  }, [namespace, name, version, moving]);
+  }, [namespace, name, version, moving, sent.value]);
   return answer;
 }
 
@@ -91,9 +92,12 @@ function Known({ page }: { page: Page }) {
           <span aria-hidden="true">⚠</span> {clean(p.reason)}: {clean(p.message)}
         </p>
       ))}
-      <Remedies commands={page.commands[0]} remedies={x.remedies} />
+      <Requests of={x} requests={page.requests} offers={page.offers?.[0]} />
+      <Remedies of={x} commands={page.commands[0]} remedies={x.remedies} offers={page.offers?.[0]} />
+      <Acts of={x} offers={others(page.offers?.[0], page.commands[0]?.length ?? 0, page.requests)} label="Actions" />
+      <ActionDialog />
       <Section title="Next">
-        {x.candidates.length ? x.candidates.map((c, i) => <Next key={c.version} candidate={c} commands={page.commands[i + 1]} />) : <p>There is no newer release.</p>}
+        {x.candidates.length ? x.candidates.map((c, i) => <Next key={c.version} of={x} candidate={c} commands={page.commands[i + 1]} offers={page.offers?.[i + 1]} />) : <p>There is no newer release.</p>}
         {page.forecast ? <p class="forecast">{clean(page.forecast)}</p> : null}
         <Command text={page.explain} note="says the same in a terminal" />
       </Section>
@@ -111,18 +115,28 @@ function Known({ page }: { page: Page }) {
   );
 }
 
-function Remedies({ commands, remedies }: { commands: string[] | undefined; remedies: Remedy[] | undefined }) {
+interface Of {
+  namespace: string;
+  name: string;
+}
+
+function Remedies({ of, commands, remedies, offers }: { of: Of; commands: string[] | undefined; remedies: Remedy[] | undefined; offers: Offer[] | undefined }) {
   return (
     <>
       {(commands ?? []).map((text, i) => {
         const left = remedies?.[i]?.left ?? [];
-        return <Command key={text} text={text} {...(!remedies?.[i]?.promotes && left.length ? { note: "then still held: " + left.join(", ") } : {})} />;
+        return (
+          <div class="remedy" key={text}>
+            <Act of={of} offer={offers?.[i]} />
+            <Command text={text} {...(!remedies?.[i]?.promotes && left.length ? { note: "then still held: " + left.join(", ") } : {})} />
+          </div>
+        );
       })}
     </>
   );
 }
 
-function Next({ candidate, commands }: { candidate: Candidate; commands: string[] | undefined }) {
+function Next({ of, candidate, commands, offers }: { of: Of; candidate: Candidate; commands: string[] | undefined; offers: Offer[] | undefined }) {
   const holds = candidate.holds ?? [];
   return (
     <div class="candidate">
@@ -134,7 +148,8 @@ function Next({ candidate, commands }: { candidate: Candidate; commands: string[
           <Ladder key={i} hold={hold} />
         ))}
       </ol>
-      <Remedies commands={commands} remedies={candidate.remedies} />
+      <Remedies of={of} commands={commands} remedies={candidate.remedies} offers={offers} />
+      <Acts of={of} offers={others(offers, commands?.length ?? 0)} label={"Actions on " + clean(candidate.version)} />
     </div>
   );
 }

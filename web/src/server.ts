@@ -75,3 +75,17 @@ export async function ask(path: string, signal?: AbortSignal, headers?: Record<s
 export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await ask(path, signal)).json();
 }
+
+// request asks for something. Each answer is one, also a refusal; no answer
+// is an error.
+export async function request(path: string, body: unknown, headers?: Record<string, string>): Promise<{ code: number; answer: any }> {
+  const response = await fetch("/api/v1/" + path, {
+    method: "POST",
+    headers: { "Rollouts-Session": localStorage.getItem(kept) ?? "", "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body),
+    cache: "no-store",
+  });
+  const answer = await response.json();
+  if (response.status === 401) ended.value = answer.message;
+  return { code: response.status, answer };
+}

@@ -84,7 +84,7 @@ func (p *Program) mustName(namespace string) bool {
 	case ptr.Deref(p.Kubeconfig.Namespace, "") != "", p.choosesCluster(), p.offline, p.AnsweredFrom != "":
 		return true
 	}
-	usual, err := p.Namespace()
+	usual, err := p.usualNamespace()
 	return err != nil || usual != namespace
 }
 

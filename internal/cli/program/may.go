@@ -19,12 +19,17 @@ import (
 
 // May asks the API server whether the user has a verb on a Rollout. It answers everybody.
 func (c Cluster) May(ctx context.Context, verb string, rollout *v1alpha1.Rollout) (bool, error) {
-	review := &authorizationv1.SelfSubjectAccessReview{}
-	review.Spec.ResourceAttributes = &authorizationv1.ResourceAttributes{
+	return c.Allows(ctx, authorizationv1.ResourceAttributes{
 		Namespace: rollout.Namespace, Verb: verb, Group: v1alpha1.GroupVersion.Group, Resource: "rollouts", Name: rollout.Name,
-	}
+	})
+}
+
+// Allows asks the API server whether the user has a right. It answers everybody.
+func (c Cluster) Allows(ctx context.Context, right authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SelfSubjectAccessReview{}
+	review.Spec.ResourceAttributes = &right
 	if err := c.Client.Create(ctx, review); err != nil {
-		return false, fmt.Errorf("ask whether you may %s: %w", verb, err)
+		return false, fmt.Errorf("ask whether you may %s: %w", right.Verb, err)
 	}
 	return review.Status.Allowed, nil
 }

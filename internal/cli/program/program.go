@@ -28,6 +28,9 @@ type Program struct {
 	// In is where answers to questions are read; asks is true if somebody can answer.
 	In   io.Reader
 	Asks bool
+	// Agrees takes the place of the question at a terminal: it gets the effect of a change, and
+	// returns nil if the change is to be made.
+	Agrees func(Effect) error
 	// Out gets the answer, and err what is said about it.
 	Out, Err show.Printer
 	// Size is how large the terminal of out is now: 0 if it is not known.
@@ -37,6 +40,8 @@ type Program struct {
 	Zone *time.Location
 	// Kubeconfig is the only identity.
 	Kubeconfig *genericclioptions.ConfigFlags
+	// namespace takes the place of the one of kubeconfig; empty if nothing does.
+	namespace string
 	// connection are the flags of kubeconfig, and which of them were given.
 	connection *pflag.FlagSet
 	// AnsweredFrom is the name of the cluster if somebody elsewhere asks, whose kubeconfig is
@@ -70,6 +75,13 @@ func New(called string, streams genericiooptions.IOStreams) *Program {
 	p.Kubeconfig.CacheDir = nil // nothing is cached, so there is no flag for it
 	p.Connect = p.openCluster
 	return p
+}
+
+// Within returns the same program for a namespace, with other streams, and nobody to ask.
+func (p *Program) Within(namespace string, out, err show.Printer) *Program {
+	within := *p
+	within.namespace, within.Out, within.Err, within.Asks = namespace, out, err, false
+	return &within
 }
 
 // Fail says what is wrong. What can be done about it is in the lines below the first.

@@ -13,6 +13,18 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 )
 
+// Effect is what a change does.
+type Effect struct {
+	// Lines are in words, without times.
+	Lines []string
+	// Cautions say what is bad about the release that is chosen.
+	Cautions []string
+	// Held is what holds the release now; empty if nothing does.
+	Held string
+	// Promotes is true if a release goes out at once, or may do so.
+	Promotes bool
+}
+
 // AskUser asks if a change is to be made, and names the cluster. Everything but "y" and
 // "yes" is a no, and so is an interrupt.
 func (p *Program) AskUser(ctx context.Context) error {

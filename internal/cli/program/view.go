@@ -45,6 +45,13 @@ type View struct {
 
 // Namespace returns the namespace of -n, or else of the context, or else "default".
 func (p *Program) Namespace() (string, error) {
+	if p.namespace != "" {
+		return p.namespace, nil
+	}
+	return p.usualNamespace()
+}
+
+func (p *Program) usualNamespace() (string, error) {
 	name, _, err := p.Kubeconfig.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return "", fmt.Errorf("kubeconfig: %w", err)

@@ -14,6 +14,7 @@ import (
 	imagev1 "github.com/fluxcd/image-reflector-controller/api/v1"
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -39,6 +40,8 @@ type inMemory struct {
 	client client.WithWatch
 	// forbidden is a kind of list that alice may not read.
 	forbidden client.ObjectList
+	// denied is a resource on which alice has no right.
+	denied string
 }
 
 func newInMemory(t *testing.T, objects ...client.Object) *inMemory {
@@ -52,6 +55,10 @@ func newInMemory(t *testing.T, objects ...client.Object) *inMemory {
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			if review, ok := object.(*authenticationv1.SelfSubjectReview); ok {
 				review.Status.UserInfo.Username = "alice"
+				return ctx.Err()
+			}
+			if review, ok := object.(*authorizationv1.SelfSubjectAccessReview); ok {
+				review.Status.Allowed = review.Spec.ResourceAttributes.Resource != m.denied
 				return nil
 			}
 			return c.Create(ctx, object, options...)
@@ -86,6 +93,15 @@ func (m *inMemory) runUntil(ctx context.Context, t *testing.T, args ...string) a
 	t.Helper()
 	var out, err bytes.Buffer
 	p := program.New("kubectl rollouts", genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &err})
+	m.prepare(t, p)
+	code := run(ctx, p, args)
+	pasted{}.checkSuggestions(out.String()+err.String(), t.Errorf)
+	return answer{out.String(), err.String(), code}
+}
+
+// prepare makes a program use the objects.
+func (m *inMemory) prepare(t *testing.T, p *program.Program) {
+	t.Helper()
 	p.Out.Unicode, p.Err.Unicode = true, true
 	p.Now, p.Zone = func() time.Time { return noon }, time.FixedZone("CET", 3600)
 	config := t.TempDir() + "/kubeconfig"
@@ -96,9 +112,6 @@ func (m *inMemory) runUntil(ctx context.Context, t *testing.T, args ...string) a
 	p.Connect = func(context.Context) (program.Cluster, error) {
 		return program.Cluster{Client: m.client, Scheme: m.client.Scheme()}, nil
 	}
-	code := run(ctx, p, args)
-	pasted{}.checkSuggestions(out.String()+err.String(), t.Errorf)
-	return answer{out.String(), err.String(), code}
 }
 
 // names returns the names of all gates and schedules.

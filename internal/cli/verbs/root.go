@@ -54,7 +54,7 @@ otherwise; 4 time ran out; 130 interrupted.`,
 	}{ // the most used first
 		{look, []*cobra.Command{
 			inspect.NewGet(p), inspect.NewExplain(p), inspect.NewStatus(p), inspect.NewHistory(p), inspect.NewApprovals(p), inspect.NewWait(p), inspect.NewEvents(p), inspect.NewTrace(p),
-			inspect.NewPipeline(p), inspect.NewUI(p), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p),
+			inspect.NewPipeline(p), inspect.NewUI(p, act.Page{Program: p}), simulate.NewSimulate(p), simulate.NewDiff(p), inspect.NewFreezes(p), check.NewLint(p), check.NewDoctor(p),
 		}},
 		{change, []*cobra.Command{
 			create.NewCreate(p), act.NewPromote(p), act.NewRollback(p), act.NewApprove(p), act.NewReject(p), act.NewOverride(p), act.NewPin(p), act.NewUnpin(p), act.NewRetry(p), act.NewUnblock(p), act.NewWithdraw(p),

@@ -67,10 +67,14 @@ func protect(h http.Header) {
 
 // refuse answers with an error, as an API server does.
 func refuse(w http.ResponseWriter, code int, format string, args ...any) {
-	answer(w, code, metav1.Status{
+	answer(w, code, failure(code, format, args...))
+}
+
+func failure(code int, format string, args ...any) metav1.Status {
+	return metav1.Status{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
 		Code: int32(code), Message: fmt.Sprintf(format, args...),
-	})
+	}
 }
 
 func answer(w http.ResponseWriter, code int, object any) {

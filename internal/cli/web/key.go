@@ -36,6 +36,12 @@ func NewKeys(now time.Time, source Source) *Keys {
 	return &Keys{viewer: &Viewer{Source: source, Sight: all}, key: random(), until: now.Add(keyLasts)}
 }
 
+// Acting returns the keys for a viewer who can make changes.
+func (k *Keys) Acting(by Actions) *Keys {
+	k.viewer.Actions = by
+	return k
+}
+
 // random returns 256 bits.
 func random() string {
 	bits := make([]byte, 32)

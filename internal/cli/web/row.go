@@ -29,6 +29,9 @@ type Row struct {
 	// RolledBack is true if what runs is the result of a rollback: somebody must look.
 	RolledBack bool   `json:"rolledBack,omitempty"`
 	Pinned     string `json:"pinned,omitempty"`
+	// Request is waits or refused; absent if nobody has asked for something that had no
+	// effect so far.
+	Request string `json:"request,omitempty"`
 }
 
 // RowOf returns the row of a Rollout.
@@ -37,6 +40,11 @@ func RowOf(r *v1alpha1.Rollout) Row {
 	row.RolledBack = apimeta.IsStatusConditionTrue(r.Status.Conditions, v1alpha1.RolledBackCondition)
 	if current := r.Current(); current != nil {
 		row.Version, row.Since = current.Version.Tag, &current.Timestamp
+	}
+	for _, asked := range explain.PendingOf(r, func(string) *metav1.Time { return nil }) {
+		if row.Request = "waits"; asked.Refused != "" {
+			row.Request = "refused"
+		}
 	}
 	if candidates := r.Status.ReleaseCandidates; len(candidates) > 0 {
 		row.Next, row.Until = candidates[0].Tag, lastOf(candidates[0].Holds)

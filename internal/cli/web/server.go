@@ -15,6 +15,8 @@
 //	row.go       a Rollout in the list
 //	board.go     all rows, and what changed
 //	stream.go    changes as they happen
+//	action.go    what a change would do, and the change
+//	once.go      that a change is made once, and that there are not too many
 package web
 
 import (
@@ -37,6 +39,8 @@ import (
 type Server struct {
 	Authenticator Authenticator
 	Board         *Board
+	// Acts is true if viewers can make changes: else there is no handler for that.
+	Acts bool
 	// Now is the clock, and Say tells the terminal.
 	Now func() time.Time
 	Say func(text string)
@@ -112,6 +116,10 @@ func (s *Server) routes() http.Handler {
 	} {
 		mux.Handle(pattern, handle)
 	}
+	if s.Acts {
+		mux.Handle("POST /api/v1/rollouts/{namespace}/{name}/predict", s.known(s.predict))
+		mux.Handle("POST /api/v1/rollouts/{namespace}/{name}/requests", s.known(s.change))
+	}
 	return mux
 }
 
@@ -155,6 +163,25 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, object)
 }
 
+// decode reads the body of a request, or says why that is not possible.
+func decode(w http.ResponseWriter, r *http.Request, body any) bool {
+	if r.Header.Get("Content-Type") != "application/json" {
+		refuse(w, http.StatusUnsupportedMediaType, "the body must be JSON")
+		return false
+	}
+	from := json.NewDecoder(r.Body)
+	from.DisallowUnknownFields()
+	err := from.Decode(body)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large")
+	case err != nil:
+		refuse(w, http.StatusBadRequest, "the body cannot be read")
+	}
+	return err == nil
+}
+
 func me(w http.ResponseWriter, r *http.Request, v *Viewer) {
 	object, err := v.Source.Me(r.Context())
 	reply(w, object, err)
@@ -179,13 +206,19 @@ func (s *Server) fleet(w http.ResponseWriter, r *http.Request, v *Viewer) {
 }
 
 func rollout(w http.ResponseWriter, r *http.Request, v *Viewer) {
-	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
-	if len(validation.IsDNS1123Label(key.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(key.Name)) > 0 {
+	key, is := rolloutOf(r)
+	if !is {
 		refuse(w, http.StatusNotFound, "there is no such page")
 		return
 	}
 	object, err := v.Source.Rollout(r.Context(), key)
 	reply(w, object, err)
+}
+
+// rolloutOf returns the Rollout that an address names, and whether one can have this name.
+func rolloutOf(r *http.Request) (types.NamespacedName, bool) {
+	key := types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}
+	return key, len(validation.IsDNS1123Label(key.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(key.Name)) == 0
 }
 
 func pipelines(w http.ResponseWriter, r *http.Request, v *Viewer) {
@@ -195,13 +228,22 @@ func pipelines(w http.ResponseWriter, r *http.Request, v *Viewer) {
 
 // reply answers with an object, or with what the API server has said instead.
 func reply(w http.ResponseWriter, object any, err error) {
-	var said apierrors.APIStatus
-	switch {
+	switch code, is := codeOf(err); {
 	case err == nil:
 		answer(w, http.StatusOK, object)
-	case errors.As(err, &said) && said.Status().Code >= http.StatusBadRequest:
-		refuse(w, int(said.Status().Code), "%s", err)
+	case is:
+		refuse(w, code, "%s", err)
 	default:
 		refuse(w, http.StatusBadGateway, "%s", err)
 	}
+}
+
+// codeOf returns the code of an error of the API server.
+func codeOf(err error) (code int, is bool) {
+	var said apierrors.APIStatus
+	if !errors.As(err, &said) {
+		return 0, false
+	}
+	code = int(said.Status().Code)
+	return code, code >= http.StatusBadRequest
 }

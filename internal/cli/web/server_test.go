@@ -44,8 +44,8 @@ type served struct {
 	said    []string
 }
 
-// serve serves a page to which somebody has logged in.
-func serve(t *testing.T) *served {
+// serve serves a page to which somebody has logged in. Without actions it only shows.
+func serve(t *testing.T, actions ...Actions) *served {
 	t.Helper()
 	at := time.Now()
 	started := at
@@ -53,6 +53,9 @@ func serve(t *testing.T) *served {
 	s.Keys = NewKeys(at, s.source)
 	s.Server = &Server{Authenticator: s.Keys, Board: NewBoard(),
 		Now: func() time.Time { return started.Add(time.Minute / 2) }, Say: func(text string) { s.said = append(s.said, text) }}
+	for _, a := range actions {
+		s.Acts, s.Keys = true, s.Keys.Acting(a)
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -32,8 +32,12 @@ type Viewer struct {
 	Source Source
 	// Sight returns whose rows the viewer sees.
 	Sight func(ctx context.Context) (Sight, error)
+	// Actions makes the changes of the viewer, with his own credentials, too.
+	Actions Actions
 
-	streams streams
+	streams              streams
+	answers              answers
+	changes, predictions perMinute
 }
 
 // Credentials are what a login is tried with: one of them.

@@ -16,6 +16,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -164,6 +165,9 @@ type prediction struct {
 	unread program.Unread
 	// asks is true if the user must agree for another reason.
 	asks bool
+	// cautions say what is bad about the release that is chosen, and held what holds it now.
+	cautions []string
+	held     string
 }
 
 // changed are the objects as they will be, or those that will be removed.
@@ -198,14 +202,55 @@ func (c *changing) predictIn(ctx context.Context, facts *snapshot.Snapshot, key 
 		return nil, err
 	}
 	c.remember(v, r)
-	p, err := c.effectOf(v, r.By(user, c.why))
+	p, err := c.effectOf(v, r.By(user, c.shownReason()))
 	if err != nil {
+		return nil, err
+	}
+	if p.from, p.to, err = v.Change(r.By(user, c.why)); err != nil {
 		return nil, err
 	}
 	if equality.Semantic.DeepEqual(p.from, p.to) {
 		return nil, isSo("it is so already")
 	}
+	chosen := c.chooses(r)
+	p.cautions, p.held = cautions(v, chosen), heldBy(v, chosen)
 	return p, c.UndoneByGit(p.from, p.to)
+}
+
+// chooses returns the release that a request lets go; empty if it chooses none.
+func (c *changing) chooses(r request.Request) string {
+	if r.Verb == retryVerb {
+		return c.about
+	}
+	return cmp.Or(r.Tag, c.tag)
+}
+
+// heldBy says what holds a release now; empty if nothing does.
+func heldBy(v program.View, tag string) string {
+	if standing := promotion.StandingOf(v.Input, v.Decision, tag).Verdict; standing != nil {
+		return messages(standing.Holds)
+	}
+	return ""
+}
+
+// cautions says what is bad about a release: it has failed here, or is in quarantine.
+func cautions(v program.View, tag string) []string {
+	var all []string
+	standing := promotion.StandingOf(v.Input, v.Decision, tag)
+	release := v1alpha1.VersionInfo{}
+	if verdict := standing.Verdict; verdict != nil {
+		release = verdict.Release
+	}
+	if entry := standing.Entry; entry != nil {
+		release = entry.Version
+		if entry.State() == v1alpha1.BakeFailed {
+			all = append(all, fmt.Sprintf("%s failed here%s: %s", entry.Version.Tag, idOf(entry), cmp.Or(ptr.Deref(entry.BakeStatusMessage, ""), "nobody knows why")))
+		}
+	}
+	for _, q := range promotion.QuarantinesOn(v.Input, release) {
+		all = append(all, fmt.Sprintf("%s is in quarantine: %s: %s", release.Tag, q.Name, q.Spec.Reason))
+	}
+	return all
 }
 
 func (c *changing) effectOf(v program.View, r request.Request) (*prediction, error) {
@@ -225,12 +270,20 @@ func (c *changing) effectOf(v program.View, r request.Request) (*prediction, err
 	if standing := promotion.StandingOf(v.Input, after, r.Promotes).Verdict; standing != nil && !standing.Eligible() {
 		effect = fmt.Sprintf("%s/%s: %s goes out once nothing else holds it: %s", v.Rollout.Namespace, v.Rollout.Name, r.Promotes, messages(standing.Holds))
 	}
-	from, to, err := v.Change(r)
-	p := &prediction{from: from, to: to, effect: effect, promotes: after.Action.Promotes() && !changed.Rollout.Spec.Suspend}
+	p := &prediction{effect: effect, promotes: after.Action.Promotes() && !changed.Rollout.Spec.Suspend}
 	if !changed.Rollout.Spec.Suspend { // else nothing happens until it is resumed
 		p.doubt(v.Unread)
 	}
-	return p, err
+	return p, nil
+}
+
+// shownReason returns the reason in an effect. On a page, it is written after the effect was
+// read, and makes no other one of it.
+func (c *changing) shownReason() string {
+	if c.Agrees != nil {
+		return "…"
+	}
+	return c.why
 }
 
 // doubt makes a change ask whose effect depends on what the user may not read.
@@ -327,6 +380,10 @@ func messages(holds []verdict.Hold) string {
 // agree shows the effect, and asks if a release goes out at once. An effect that was
 // agreed to is not shown again.
 func (c *changing) agree(ctx context.Context, before, now *prediction) error {
+	if c.Agrees != nil {
+		c.sayUnread(now.unread)
+		return c.Agrees(program.Effect{Lines: append([]string{now.effect}, now.more...), Cautions: now.cautions, Held: now.held, Promotes: now.promotes})
+	}
 	if before != nil && before.effect == now.effect && slices.Equal(before.more, now.more) {
 		return nil
 	}

@@ -191,8 +191,8 @@ func (d *deciding) decide(ctx context.Context, open program.Cluster, v program.V
 	for _, role := range roles {
 		made = append(made, d.object(v, user, tag, digest, role))
 	}
-	p := d.follows(v, append(slices.Clone(v.Approvals.Given), stamped(made, v.Now)...), tag)
-	p.effect = d.says(tag, digest, roles)
+	p := d.follows(v, append(slices.Clone(v.Approvals.Given), d.stamped(made, v.Now)...), tag)
+	p.effect, p.cautions = d.says(tag, digest, roles), cautions(v, tag)
 	p.to = &made[0]
 	for i := range made[1:] {
 		p.others = append(p.others, &made[1+i])
@@ -216,11 +216,12 @@ func (d *deciding) follows(v program.View, given []v1alpha1.RolloutApproval, tag
 	return p
 }
 
-// stamped returns decisions as the API server stores them at a time.
-func stamped(made []v1alpha1.RolloutApproval, now time.Time) []v1alpha1.RolloutApproval {
+// stamped returns decisions as the API server stores them at a time, with the reason that is
+// shown.
+func (d *deciding) stamped(made []v1alpha1.RolloutApproval, now time.Time) []v1alpha1.RolloutApproval {
 	all := slices.Clone(made)
 	for i := range all {
-		all[i].Name = fmt.Sprint(all[i].GenerateName, "new-", i)
+		all[i].Name, all[i].Spec.Reason = fmt.Sprint(all[i].GenerateName, "new-", i), d.shownReason()
 		all[i].CreationTimestamp, all[i].UID = metav1.NewTime(now), "new-"+all[i].UID
 	}
 	return all
@@ -365,14 +366,7 @@ func (d *deciding) withdrawal(ctx context.Context, open program.Cluster, v progr
 
 // mine returns the decisions of a user on a Rollout that no promotion has used.
 func (d *deciding) mine(ctx context.Context, open program.Cluster, rollout *v1alpha1.Rollout, user string) ([]v1alpha1.RolloutApproval, error) {
-	used := map[string]bool{}
-	for i := range rollout.Status.History {
-		if record := rollout.Status.History[i].Approval; record != nil {
-			for _, by := range record.By {
-				used[string(by.UID)] = true
-			}
-		}
-	}
+	used := usedBy(rollout)
 	var all []v1alpha1.RolloutApproval
 	err := program.EachPage(ctx, open.Client, rollout.Namespace, func(page *v1alpha1.RolloutApprovalList) {
 		for i := range page.Items {
@@ -385,6 +379,19 @@ func (d *deciding) mine(ctx context.Context, open program.Cluster, rollout *v1al
 		return nil, fmt.Errorf("list RolloutApprovals: %w", err)
 	}
 	return all, nil
+}
+
+// usedBy returns the decisions that promotions of a Rollout have used, by UID.
+func usedBy(rollout *v1alpha1.Rollout) map[string]bool {
+	used := map[string]bool{}
+	for i := range rollout.Status.History {
+		if record := rollout.Status.History[i].Approval; record != nil {
+			for _, by := range record.By {
+				used[string(by.UID)] = true
+			}
+		}
+	}
+	return used
 }
 
 // means reports whether a decision is of the kind and on the release that was named.

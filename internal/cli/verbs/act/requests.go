@@ -23,9 +23,12 @@ func unless(check func(program.View) error, r func() request.Request) asked {
 	}
 }
 
+// retryVerb is about the current release without naming it.
+const retryVerb = "retry"
+
 // NewRetry returns the verb retry.
 func NewRetry(p *program.Program) *cobra.Command {
-	cmd := &cobra.Command{Use: "retry", Short: "Judge the failed current release again"}
+	cmd := &cobra.Command{Use: retryVerb, Short: "Judge the failed current release again"}
 	c := newUnsigned(p, cmd)
 	c.waits(cmd)
 	return ofSeveral(cmd, c, func(program.View) (request.Request, error) { return request.Retry(), nil })

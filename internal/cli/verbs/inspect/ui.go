@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/explain"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/show"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/web"
@@ -31,28 +32,42 @@ type ui struct {
 	*program.Program
 	port int
 	open bool
+	// actions makes the changes of the page, and acts is true if it has any.
+	actions Actions
+	acts    bool
 	// browse opens an address in the browser of the user.
 	browse func(ctx context.Context, address string) error
 }
 
+// Actions offers the changes that the page can make, and makes them.
+type Actions interface {
+	web.Actions
+	Offers(ctx context.Context, v program.View, x explain.Explanation) ([][]web.Offer, error)
+}
+
 // NewUI returns the verb ui.
-func NewUI(p *program.Program) *cobra.Command {
-	u := &ui{Program: p, browse: openBrowser}
+func NewUI(p *program.Program, actions Actions) *cobra.Command {
+	u := &ui{Program: p, actions: actions, browse: openBrowser}
 	cmd := &cobra.Command{
 		Use: "ui", Short: "Show all Rollouts in the browser: what runs, why a release is not out",
 		Long: `Serve a page on this machine that shows what the other verbs show: all Rollouts, why a
 release is not out, and the environments of each application. It follows every change.
 
-It reads with your own rights and changes nothing. Only this machine can reach it, and
-only the browser that opens the address first. With -n, or if you may not list Rollouts
-of all namespaces, it shows one namespace. Press Ctrl-C to end it.`,
+It reads with your own rights, and changes nothing unless you allow actions: then it has
+a button for each request of the command line, shows what it would do, and sends it as
+the command line does once you agree. Only this machine can reach the page, and only
+the browser that opens the address first. With -n, or if you may not list Rollouts of
+all namespaces, it shows one namespace. Press Ctrl-C to end it.`,
 		Example: fmt.Sprintf(`  %[1]s ui
+  # With buttons: promote, approve, roll back, and so on
+  %[1]s ui --allow-actions
   # On a machine without a browser: forward the port by ssh, and open the address yourself
   %[1]s ui --port 8765 --open=false`, p.Called),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return u.run(cmd.Context()) },
 	}
 	cmd.Flags().IntVar(&u.port, "port", 0, "the port to listen on; 0 takes a free one")
+	cmd.Flags().BoolVar(&u.acts, "allow-actions", false, "let the page make changes, with your rights; each is shown before it is sent")
 	cmd.Flags().BoolVar(&u.open, "open", true, "open the page in your browser")
 	return cmd
 }
@@ -77,10 +92,13 @@ func (u *ui) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on this machine: %w", err)
 	}
-	source := &pages{u.Program, c, func(context.Context) ([]string, error) { return []string{namespace}, nil }}
+	source := &pages{Program: u.Program, cluster: c, shown: func(context.Context) ([]string, error) { return []string{namespace}, nil }}
 	keys := web.NewKeys(u.Now(), source)
+	if u.acts {
+		source.actions, keys = u.actions, keys.Acting(u.actions)
+	}
 	return u.serve(ctx, &web.Server{
-		Authenticator: keys, Board: web.NewBoard(), Now: u.Now,
+		Authenticator: keys, Board: web.NewBoard(), Acts: u.acts, Now: u.Now,
 		Say: func(text string) { u.Err.Sentence(show.Warns, "%s", text) },
 	}, listener, client.ListOptions{Namespace: namespace}, keys.Fragment())
 }

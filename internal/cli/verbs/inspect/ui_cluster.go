@@ -88,7 +88,7 @@ func (c *ClusterPage) pagesOf(cluster program.Cluster, rights *web.Rights) *page
 	p := program.New(c.Called, genericiooptions.NewTestIOStreamsDiscard())
 	p.Version, p.Now, p.Zone, p.AnsweredFrom = c.Version, c.Now, c.Zone, c.Name
 	p.Connect = func(context.Context) (program.Cluster, error) { return cluster, nil }
-	return &pages{p, cluster, func(ctx context.Context) ([]string, error) {
+	return &pages{Program: p, cluster: cluster, shown: func(ctx context.Context) ([]string, error) {
 		seen, err := rights.Sight(ctx)
 		return seen.Namespaces(), err
 	}}

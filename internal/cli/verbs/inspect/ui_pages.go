@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
@@ -15,6 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/tree"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/simulate"
+	"github.com/fluxrollouts/rollout-controller/internal/cli/web"
 )
 
 // pages reads what the page shows, with the rights of the user.
@@ -23,6 +25,8 @@ type pages struct {
 	cluster program.Cluster
 	// shown returns the namespaces whose Rollouts are shown; an empty name for all of them.
 	shown func(context.Context) ([]string, error)
+	// actions offers changes; nil for a page that only shows.
+	actions Actions
 }
 
 // me says who looks at what.
@@ -84,6 +88,10 @@ type rolloutPage struct {
 	// Commands are the remedies as they are typed: those of the Rollout first, and then those
 	// of each candidate.
 	Commands [][]string `json:"commands"`
+	// Offers are the actions that the page offers, in the order of the commands; absent if it
+	// only shows. Requests are those that have had no effect so far.
+	Offers   [][]web.Offer     `json:"offers,omitempty"`
+	Requests []explain.Pending `json:"requests,omitempty"`
 	// Explain is the command that says the same in a terminal.
 	Explain string `json:"explain"`
 }
@@ -99,6 +107,9 @@ func (p *pages) Rollout(ctx context.Context, key types.NamespacedName) (any, err
 		return nil, err
 	}
 	v.Below = below
+	if v.Person, err = p.PersonOf(ctx, v); err != nil {
+		return nil, err
+	}
 	page := rolloutPage{
 		Explanation: Explanation(v, Remedied), Tree: Tree(ctx, v), History: slices.Clone(v.Rollout.Status.History),
 		Explain: p.CommandLine(key.Namespace, "explain", key.Name),
@@ -110,7 +121,24 @@ func (p *pages) Rollout(ctx context.Context, key types.NamespacedName) (any, err
 	for _, candidate := range page.Explanation.Candidates {
 		page.Commands = append(page.Commands, p.typed(key, candidate.Remedies))
 	}
-	return page, nil
+	page.Requests = explain.PendingOf(v.Rollout, func(annotation string) *metav1.Time { return sinceOf(v.Rollout, annotation) })
+	if p.actions != nil {
+		page.Offers, err = p.actions.Offers(ctx, v, page.Explanation)
+	}
+	return page, err
+}
+
+// sinceOf returns when an annotation was set; nil if that is not known.
+func sinceOf(r *v1alpha1.Rollout, annotation string) *metav1.Time {
+	var since *metav1.Time
+	manager := program.ManagerOf(r, []string{"metadata", "annotations", annotation}, func(e metav1.ManagedFieldsEntry) bool {
+		since = e.Time
+		return true
+	})
+	if manager == "" {
+		return nil
+	}
+	return since
 }
 
 // typed returns remedies as a user types them.
