@@ -97,6 +97,7 @@ var (
 
 // followLinks checks that each link within the site has its page, and its place on it.
 func (s *site) followLinks(t *testing.T, pages []string) {
+	t.Helper()
 	places := map[string][]string{}
 	for _, page := range pages {
 		for _, id := range ids.FindAllStringSubmatch(s.read(t, page), -1) {

@@ -56,6 +56,7 @@ func TestSite(t *testing.T) {
 
 // screenshots keeps pictures of some pages if a folder for them is named.
 func screenshots(t *testing.T, b browser.Browser, url string) {
+	t.Helper()
 	folder := os.Getenv("SCREENSHOTS")
 	if folder == "" {
 		return
