@@ -45,11 +45,11 @@ type Browser struct{ Ctx context.Context }
 
 // Start starts a browser. The test fails if anything that a page does is an error, or against
 // its own policy.
-func Start(t *testing.T) Browser {
+func Start(t *testing.T, more ...chromedp.ExecAllocatorOption) Browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(Find(t)), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800), chromedp.Flag("disable-quic", true))
-	allocated, release := chromedp.NewExecAllocator(t.Context(), options...)
+	allocated, release := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
 	t.Cleanup(release)
 	ctx, end := chromedp.NewContext(allocated)
 	t.Cleanup(end)

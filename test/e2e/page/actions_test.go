@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/browser"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
@@ -41,13 +42,13 @@ func acting(t *testing.T, user string, flags ...string) (*env.Application, *tab)
 // press presses keys.
 func (o *tab) press(keys string) {
 	o.t.Helper()
-	o.do(o.t, chromedp.KeyEvent(keys))
+	o.Do(o.t, chromedp.KeyEvent(keys))
 }
 
 // focused is the text of what has the focus, or its label.
 func (o *tab) focused() string {
 	o.t.Helper()
-	return ask(o.t, o.browser, chromedp.Evaluate[string](`((e) => e?.innerText || e?.closest("label")?.innerText || e?.ariaLabel || e?.tagName || "")(document.activeElement)`))
+	return browser.Ask(o.t, o.Browser, chromedp.Evaluate[string](`((e) => e?.innerText || e?.closest("label")?.innerText || e?.ariaLabel || e?.tagName || "")(document.activeElement)`))
 }
 
 // tabsTo goes on by the key Tab until something with this text has the focus.
@@ -74,14 +75,14 @@ func (o *tab) clicks(text string) {
 	}
 	env.Eventually(o.t, "a button "+text, func() (bool, string) {
 		script := fmt.Sprintf(`(() => { const b = [...(document.querySelector("dialog") ?? document).querySelectorAll("button")].find((b) => b.innerText.startsWith(%s)); b?.focus(); b?.click(); return !!b })()`, name)
-		return ask(o.t, o.browser, chromedp.Evaluate[bool](script)), o.text()
+		return browser.Ask(o.t, o.Browser, chromedp.Evaluate[bool](script)), o.text()
 	})
 }
 
 // writesReason writes the reason into the dialog.
 func (o *tab) writesReason(text string) {
 	o.t.Helper()
-	o.do(o.t, chromedp.SendKeys(chromedp.CSS("dialog input"), text))
+	o.Do(o.t, chromedp.SendKeys(chromedp.CSS("dialog input"), text))
 }
 
 // Cases 20 and 38: from the list to a promotion by the keyboard alone. Nothing is sent before
@@ -118,7 +119,7 @@ func TestActionByTheKeyboardAlone(t *testing.T) {
 	o.tabsTo("Close")
 	o.press(kb.Enter)
 	o.shows("There is no newer release.")
-	if at := ask(t, o.browser, chromedp.Evaluate[string](`document.activeElement.tagName`)); at == "BODY" {
+	if at := browser.Ask(t, o.Browser, chromedp.Evaluate[string](`document.activeElement.tagName`)); at == "BODY" {
 		t.Error("the focus was lost")
 	}
 	if sent := patches(between); len(sent) != 1 {
@@ -145,7 +146,7 @@ func TestCommandOfTheDialogDoesTheSame(t *testing.T) {
 	o.shows("1.0.0 → 1.1.0")
 	o.writesReason(reason)
 	o.shows(`-m 'it'\''s INC-4711'`)
-	command := ask(t, o.browser, chromedp.Evaluate[string](`document.querySelector("dialog code").innerText`))
+	command := browser.Ask(t, o.Browser, chromedp.Evaluate[string](`document.querySelector("dialog code").innerText`))
 	if !strings.Contains(command, "--as=grace") {
 		t.Errorf("the command is %q", command)
 	}
@@ -200,7 +201,7 @@ func TestDoubleClickIsOneChange(t *testing.T) {
 		}
 		return wire.Fault{}
 	})
-	o.do(t, chromedp.Evaluate[chromedp.Void](`(() => { const b = document.querySelector("dialog button[type=submit]"); for (const _ of [1, 2, 3]) b.click() })()`))
+	o.Do(t, chromedp.Evaluate[chromedp.Void](`(() => { const b = document.querySelector("dialog button[type=submit]"); for (const _ of [1, 2, 3]) b.click() })()`))
 	o.shows("There was no answer, so nobody knows whether it was sent.")
 	if !a.Live().Spec.Suspend {
 		t.Error("it was not sent")
@@ -220,11 +221,11 @@ func TestViewerSeesWhichRightIsMissing(t *testing.T) {
 	o.goes("/rollouts/" + a.Namespace + "/shop")
 	o.shows("you need patch on rollouts in " + a.Namespace)
 	o.shows("you need patch on rolloutgates in " + a.Namespace)
-	if n := ask(t, o.browser, chromedp.Evaluate[int64](`document.querySelectorAll(".act:not([aria-disabled])").length`)); n > 0 {
+	if n := browser.Ask(t, o.Browser, chromedp.Evaluate[int64](`document.querySelectorAll(".act:not([aria-disabled])").length`)); n > 0 {
 		t.Errorf("%d buttons can be pressed", n)
 	}
 	o.clicks("Pin 1.1.0")
-	if ask(t, o.browser, chromedp.Evaluate[bool](`!!document.querySelector("dialog")`)) {
+	if browser.Ask(t, o.Browser, chromedp.Evaluate[bool](`!!document.querySelector("dialog")`)) {
 		t.Error("a button without the right opens a dialog")
 	}
 	got := o.posts(a, map[string]any{"verb": "pin", "args": []string{"--version", "1.1.0"}, "reason": "by hand"})
@@ -240,7 +241,7 @@ func (o *tab) posts(a *env.Application, action map[string]any) string {
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return ask(o.t, o.browser, chromedp.Evaluate[string](fmt.Sprintf(`(async (action) => {
+	return browser.Ask(o.t, o.Browser, chromedp.Evaluate[string](fmt.Sprintf(`(async (action) => {
 		const post = (path, body) => fetch("/api/v1/rollouts/%s/shop/" + path, { method: "POST", body: JSON.stringify(body), headers: {
 			"Content-Type": "application/json", "Rollouts-Session": localStorage.getItem("rollouts-session"), "Idempotency-Key": "by-hand" } });
 		const seen = (await (await post("predict", action)).json()).seen;
@@ -306,7 +307,7 @@ func TestPinOfARolloutFromGit(t *testing.T) {
 	o.clicks("End the pin")
 	o.shows("comes from a manifest, by field manager kustomize-controller")
 	o.shows("Kustomization flux-system/apps")
-	if ask(t, o.browser, chromedp.Evaluate[bool](`!!document.querySelector("dialog button[type=submit]")`)) {
+	if browser.Ask(t, o.Browser, chromedp.Evaluate[bool](`!!document.querySelector("dialog button[type=submit]")`)) {
 		t.Error("it can be sent")
 	}
 }
@@ -338,7 +339,7 @@ func TestDialogsCanBeReadByEverybody(t *testing.T) {
 	for _, title := range []string{"Promote 1.1.0 past everything", "Suspend", "Approve 1.1.0 in gate qa"} {
 		o.clicks(title)
 		env.Eventually(t, "a dialog that shows the effect", func() (bool, string) {
-			return ask(t, o.browser, chromedp.Evaluate[bool](`!!document.querySelector("dialog .effect")`)), o.text()
+			return browser.Ask(t, o.Browser, chromedp.Evaluate[bool](`!!document.querySelector("dialog .effect")`)), o.text()
 		})
 		o.canBeRead("dialog-" + strings.ReplaceAll(title, " ", "-"))
 		o.press(kb.Escape)
@@ -369,7 +370,7 @@ func TestApproverApprovesOneRelease(t *testing.T) {
 	o := open(t, as, allowed)
 	o.goes("/rollouts/" + a.Namespace + "/shop")
 	o.shows("0 of 1 approvals")
-	enabled := ask(t, o.browser, chromedp.Evaluate[string](`[...document.querySelectorAll(".act:not([aria-disabled])")].map((b) => b.innerText).join(",")`))
+	enabled := browser.Ask(t, o.Browser, chromedp.Evaluate[string](`[...document.querySelectorAll(".act:not([aria-disabled])")].map((b) => b.innerText).join(",")`))
 	if enabled != "Approve 1.1.0…,Reject 1.1.0…" {
 		t.Errorf("the approver can press %s", enabled)
 	}

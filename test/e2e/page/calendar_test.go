@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/browser"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
@@ -42,22 +43,22 @@ func TestCalendarShowsTheEdgesOfSimulate(t *testing.T) {
 
 	kate := a.CommandLine(a.Namespace+":kim", masters)
 	o := open(t, kate, "-n", a.Namespace)
-	if _, err := chromedp.Call(o.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}); err != nil {
+	if _, err := chromedp.Call(o.Ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"}); err != nil {
 		t.Fatal(err)
 	}
 	o.goes("/calendar")
 	o.shows("RolloutSchedule " + a.Namespace + " / nights America/New_York")
-	o.do(t, chromedp.Click(chromedp.CSS(`[aria-label$="/ nights"] summary`)))
+	o.Do(t, chromedp.Click(chromedp.CSS(`[aria-label$="/ nights"] summary`)))
 	o.shows(opens.Format("Mon 02 Jan 15:04 MST"))
 	o.shows("GMT+5:30")
-	edges := ask(t, o.browser, chromedp.Evaluate[[]string](`[...document.querySelectorAll('[aria-label$="/ nights"] td time')].map((t) => t.dateTime)`))
+	edges := browser.Ask(t, o.Browser, chromedp.Evaluate[[]string](`[...document.querySelectorAll('[aria-label$="/ nights"] td time')].map((t) => t.dateTime)`))
 	if len(edges) < 13 || edges[0] != opens.UTC().Format(time.RFC3339) {
 		t.Errorf("edges %q, want the first at %s", edges, opens.UTC())
 	}
 	if said := kate.MustRun("simulate", a.Name, "-o", "json"); !strings.Contains(said, fmt.Sprintf("%q", edges[0])) || !json.Valid([]byte(said)) {
 		t.Errorf("%s is not in:\n%s", edges[0], said)
 	}
-	if n := ask(t, o.browser, chromedp.Evaluate[int64](`document.querySelectorAll('[aria-label$="/ always"] rect').length`)); n != 1 {
+	if n := browser.Ask(t, o.Browser, chromedp.Evaluate[int64](`document.querySelectorAll('[aria-label$="/ always"] rect').length`)); n != 1 {
 		t.Errorf("a schedule that is always open has %d stretches", n)
 	}
 	o.canBeRead("calendar")

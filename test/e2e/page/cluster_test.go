@@ -34,6 +34,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/internal/cli/program"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/verbs/inspect"
 	"github.com/fluxrollouts/rollout-controller/internal/cli/web"
+	"github.com/fluxrollouts/rollout-controller/test/browser"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/fixture"
 	"github.com/fluxrollouts/rollout-controller/test/manifests"
@@ -452,12 +453,12 @@ func TestPartsThatMayNotBeReadAreNamed(t *testing.T) {
 	}
 }
 
-// Cases 6, 8, 16 and 38 in a browser: the page asks for a token, keeps it from scripts, and
+// Cases 6, 8, 16 and 38 in a Browser: the page asks for a token, keeps it from scripts, and
 // forgets it at the end.
 func TestBrowserLogsInAndOut(t *testing.T) {
 	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
 	if err != nil {
-		required(t, "axe-core is not there: run hack/browser.sh")
+		browser.Required(t, "axe-core is not there: run hack/browser.sh")
 	}
 	certified := httptest.NewTLSServer(nil)
 	defer certified.Close()
@@ -466,30 +467,30 @@ func TestBrowserLogsInAndOut(t *testing.T) {
 	})
 	a := gated(t)
 	token := userIn(t, a.Env, "kim", reader(a, "all", everyGroup...))
-	o := &tab{t: t, browser: newBrowser(t, chromedp.Flag("ignore-certificate-errors", true))}
-	o.do(t, chromedp.Navigate("https://"+p.address+"/?q=shop"))
+	o := &tab{t: t, Browser: browser.Start(t, chromedp.Flag("ignore-certificate-errors", true))}
+	o.Do(t, chromedp.Navigate("https://"+p.address+"/?q=shop"))
 	o.shows("log in with a token for the API server")
 	for _, scheme := range []string{"light", "dark"} {
 		o.schemes(scheme)
-		found := ask(t, o.browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
+		found := browser.Ask(t, o.Browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
 			(r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
 		if found != "" {
 			t.Errorf("%s: %s", scheme, found)
 		}
 		o.picture("login-" + scheme)
 	}
-	o.do(t, chromedp.SendKeys(chromedp.CSS("#token"), "garbage\r"))
+	o.Do(t, chromedp.SendKeys(chromedp.CSS("#token"), "garbage\r"))
 	o.shows("the API server does not accept this token")
-	o.do(t, chromedp.SendKeys(chromedp.CSS("#token"), token+"\r"))
+	o.Do(t, chromedp.SendKeys(chromedp.CSS("#token"), token+"\r"))
 	o.shows("not passing: RolloutGate qa")
 	o.shows("prod-eu · system:serviceaccount:" + a.Namespace + ":kim")
 	o.shows("live ")
-	kept := ask(t, o.browser, chromedp.Evaluate[string](`document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)`))
+	kept := browser.Ask(t, o.Browser, chromedp.Evaluate[string](`document.cookie + JSON.stringify(localStorage) + JSON.stringify(sessionStorage)`))
 	if kept != "{}{}" {
 		t.Errorf("a script can read %s", kept)
 	}
-	o.do(t, chromedp.Click(chromedp.CSS(".who button")))
+	o.Do(t, chromedp.Click(chromedp.CSS(".who button")))
 	o.shows("log in with a token for the API server")
-	o.do(t, chromedp.Navigate("https://"+p.address+"/pipelines"))
+	o.Do(t, chromedp.Navigate("https://"+p.address+"/pipelines"))
 	o.shows("log in with a token for the API server")
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/browser"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 )
 
@@ -38,7 +39,7 @@ func TestPageShowsIncidents(t *testing.T) {
 	a.Create(quarantine)
 	o.shows("⊘ Quarantined")
 	o.shows("INC-4711 <b>leaks</b>")
-	if n := ask(t, o.browser, chromedp.Evaluate[int64](`document.querySelectorAll(".drawing circle").length`)); n != 3 {
+	if n := browser.Ask(t, o.Browser, chromedp.Evaluate[int64](`document.querySelectorAll(".drawing circle").length`)); n != 3 {
 		t.Errorf("%d events are drawn, want those of the table: 3", n)
 	}
 	if seen := o.text(); strings.Count(seen, "sha256:") != 1 {

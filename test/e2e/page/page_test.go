@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/fluxrollouts/rollout-controller/api/v1alpha1"
+	"github.com/fluxrollouts/rollout-controller/test/browser"
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 	"github.com/fluxrollouts/rollout-controller/test/e2e/env"
 	"github.com/fluxrollouts/rollout-controller/test/faults/wire"
@@ -54,7 +55,7 @@ func gated(t *testing.T) *env.Application {
 type tab struct {
 	t       *testing.T
 	running *env.Running
-	browser
+	browser.Browser
 }
 
 var printed = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/#k=\S+`)
@@ -65,8 +66,8 @@ func open(t *testing.T, as *env.CommandLine, flags ...string) *tab {
 	o := &tab{t: t, running: as.Start(append([]string{"ui", "--open=false"}, flags...)...)}
 	t.Cleanup(func() { o.running.End() }) // the end of the test kills it
 	o.running.AwaitText("#k=")
-	o.browser = newBrowser(t)
-	o.do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
+	o.Browser = browser.Start(t)
+	o.Do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
 	o.shows("live ") // it has its session now
 	return o
 }
@@ -84,7 +85,7 @@ func (o *tab) shows(text string) {
 // the browser.
 func (o *tab) text() string {
 	o.t.Helper()
-	seen, err := chromedp.Run(o.ctx, chromedp.Evaluate[string](`document.body?.innerText ?? ""`))
+	seen, err := chromedp.Run(o.Ctx, chromedp.Evaluate[string](`document.body?.innerText ?? ""`))
 	if err != nil {
 		return err.Error()
 	}
@@ -98,7 +99,7 @@ func (o *tab) picture(name string) {
 	if folder == "" {
 		return
 	}
-	image := ask(o.t, o.browser, chromedp.FullScreenshot(100))
+	image := browser.Ask(o.t, o.Browser, chromedp.FullScreenshot(100))
 	if err := os.WriteFile(filepath.Join(folder, name+".png"), image, 0o600); err != nil {
 		o.t.Error(err)
 	}
@@ -113,7 +114,7 @@ func TestPageSaysWhyAReleaseIsNotOut(t *testing.T) {
 	o.shows("not passing: RolloutGate qa")
 	o.shows("☝ 1 wait for a user")
 	o.picture("fleet")
-	o.do(t, chromedp.Click(chromedp.CSS("main th a")))
+	o.Do(t, chromedp.Click(chromedp.CSS("main th a")))
 	for _, text := range []string{"1.1.0 held by 1", "SomeGatesBlocking", "If nobody does anything: nothing goes out", "kubectl rollouts explain shop", "2 of 2 applied 1.0.0", "What the release reaches"} {
 		o.shows(text)
 	}
@@ -146,14 +147,14 @@ func TestPageSaysThatTheAPIServerIsAway(t *testing.T) {
 	o.shows("live ")
 }
 
-// The address is good for one browser: whoever reads it later from a list of processes is
+// The address is good for one Browser: whoever reads it later from a list of processes is
 // refused, and the terminal says so.
 func TestAddressIsGoodForOneBrowser(t *testing.T) {
 	a := gated(t)
 	o := open(t, a.CommandLine(a.Namespace+":mary", masters))
 	o.shows("RolloutGate qa")
-	other := &tab{t: t, running: o.running, browser: newBrowser(t)}
-	other.do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
+	other := &tab{t: t, running: o.running, Browser: browser.Start(t)}
+	other.Do(t, chromedp.Navigate(printed.FindString(o.running.Said())))
 	other.shows("not connected")
 	o.running.AwaitText("the key was used before")
 }
@@ -179,7 +180,7 @@ func TestTenantSeesHisOwnNamespace(t *testing.T) {
 	if seen := o.text(); strings.Contains(seen, other.Namespace) || !strings.Contains(seen, "kubectl rollouts get") || strings.Contains(seen, "get -A") {
 		t.Errorf("the tenant sees:\n%s", seen)
 	}
-	o.do(t, chromedp.Click(chromedp.CSS("main th a")))
+	o.Do(t, chromedp.Click(chromedp.CSS("main th a")))
 	o.shows("1.1.0 held by 1")
 	o.shows("SomeGatesBlocking")
 	o.goes("/rollouts/" + other.Namespace + "/shop")
@@ -189,7 +190,7 @@ func TestTenantSeesHisOwnNamespace(t *testing.T) {
 // goes opens an address of the page.
 func (o *tab) goes(path string) {
 	o.t.Helper()
-	o.do(o.t, chromedp.Navigate(printed.FindStringSubmatch(o.running.Said())[1]+path))
+	o.Do(o.t, chromedp.Navigate(printed.FindStringSubmatch(o.running.Said())[1]+path))
 }
 
 // Case 38: nothing that a rule of WCAG 2.2 AA finds, light and dark, wide and narrow, and no
@@ -210,18 +211,18 @@ func (o *tab) canBeRead(name string) {
 	o.t.Helper()
 	axe, err := os.ReadFile("../../../web/node_modules/axe-core/axe.min.js")
 	if err != nil {
-		required(o.t, "axe-core is not there: run hack/browser.sh")
+		browser.Required(o.t, "axe-core is not there: run hack/browser.sh")
 	}
 	for _, scheme := range []string{"light", "dark"} {
 		for _, width := range []int64{1280, 360} {
-			o.do(o.t, chromedp.EmulateViewport(width, 800))
+			o.Do(o.t, chromedp.EmulateViewport(width, 800))
 			o.schemes(scheme)
-			found := ask(o.t, o.browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
+			found := browser.Ask(o.t, o.Browser, chromedp.Evaluate[string](string(axe)+`; axe.run({runOnly: ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]}).then(
 				(r) => r.violations.map((v) => v.id + ": " + v.nodes.map((n) => n.html).join("\n")).join("\n"))`, chromedp.EvalAwaitPromise))
 			if found != "" {
 				o.t.Errorf("%s, %s, %d pixels: %s", name, scheme, width, found)
 			}
-			if wide := ask(o.t, o.browser, chromedp.Evaluate[int64](`Math.max(document.documentElement.scrollWidth, document.querySelector("dialog")?.scrollWidth ?? 0)`)); wide > width {
+			if wide := browser.Ask(o.t, o.Browser, chromedp.Evaluate[int64](`Math.max(document.documentElement.scrollWidth, document.querySelector("dialog")?.scrollWidth ?? 0)`)); wide > width {
 				o.t.Errorf("%s is %d pixels wide on %d", name, wide, width)
 			}
 			o.picture(name + "-" + scheme + "-" + strconv.FormatInt(width, 10))
@@ -238,7 +239,7 @@ func TestTextOfObjectsIsText(t *testing.T) {
 	o := open(t, a.CommandLine(a.Namespace+":eve", masters))
 	o.goes("/rollouts/" + a.Namespace + "/shop")
 	o.shows("<img src=x onerror=alert(1)> \u2423gnp.exe longlong")
-	if n := ask(t, o.browser, chromedp.Evaluate[int64](`document.querySelectorAll("main img").length`)); n > 0 {
+	if n := browser.Ask(t, o.Browser, chromedp.Evaluate[int64](`document.querySelectorAll("main img").length`)); n > 0 {
 		t.Errorf("the text has become %d images", n)
 	}
 }
@@ -255,7 +256,7 @@ func TestAddressHasWhatIsSearched(t *testing.T) {
 	o.shows("No Rollout matches.")
 	o.goes("/?q=" + url.QueryEscape("([*ä"))
 	o.shows("No Rollout matches.")
-	o.do(t, chromedp.Click(chromedp.CSS(".nothing button")))
+	o.Do(t, chromedp.Click(chromedp.CSS(".nothing button")))
 	o.shows("RolloutGate qa")
 	o.goes("/pipelines")
 	o.shows("kubectl rollouts pipeline -A")
@@ -269,9 +270,9 @@ func TestAddressHasWhatIsSearched(t *testing.T) {
 // schemes shows the page as a system with light or dark colours does.
 func (o *tab) schemes(name string) {
 	o.t.Helper()
-	if _, err := chromedp.Call(o.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	if _, err := chromedp.Call(o.Ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}},
 	}); err != nil {
-		o.t.Fatalf("the browser: %v", err)
+		o.t.Fatalf("the Browser: %v", err)
 	}
 }
