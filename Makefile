@@ -35,17 +35,17 @@ say_no_race := $(if $(RACE),,echo "There is no C compiler, so the race detector 
 watched := env KUBE_CACHE_MUTATION_DETECTOR=true $(race_controller) $(go_test_race) -count=1
 
 # Where tests need no API server. One that starts it all the same fails.
-without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /internal/health/class/job -e /test/admission -e /test/e2e -e /test/faults -e /test/site)
+without_apiserver = $$(go list ./... | grep -v -e /internal/controller -e /internal/health/class/job -e /internal/identity -e /test/admission -e /test/e2e -e /test/faults -e /test/site)
 
 # What decides starts no goroutine: instead of the race detector it gets more seeds.
 PURE := ./internal/promotion ./internal/coordination/deployments ./internal/coordination/statefulsets
 
 # The reconcilers, admission, and what else is tested on a real API server without Flux.
 # Those that take longest come first.
-RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...) ./test/admission ./internal/health/class/job
+RECONCILERS := $(addprefix ./internal/controller/,rollout statefulsetrollout ...) ./test/admission ./internal/health/class/job ./internal/identity
 
 # What else can have a data race. Those that take longest come first.
-RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /health/class/job -e /promotion -e /coordination)
+RACED := ./test/performance ./test/pace ./test/controlplane/... ./test/demo/... ./test/faults/wire ./cmd/... $$(go list ./internal/... | grep -v -e /controller -e /health/class/job -e /identity -e /promotion -e /coordination)
 
 # What `make test` proves with everything running: each capability once.
 E2E := ./test/e2e ./test/site $(addprefix ./test/e2e/,clusters quiet workloads access alerts alone approvals page installation monitoring measurements rollback recovery)

@@ -21,7 +21,7 @@ var digest = "sha256:" + strings.Repeat("5c", 32)
 // makes runs a target of the Makefile in a folder, and returns what it prints.
 func makes(t *testing.T, folder string, args ...string) (printed string, err error) {
 	t.Helper()
-	run := exec.CommandContext(t.Context(), "make", append([]string{"-f", filepath.Join(parts.Root(), "Makefile")}, args...)...)
+	run := exec.CommandContext(t.Context(), "make", append([]string{"--no-print-directory", "-f", filepath.Join(parts.Root(), "Makefile")}, args...)...)
 	run.Dir = folder
 	output, err := run.CombinedOutput()
 	return string(output), err
