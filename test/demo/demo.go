@@ -38,6 +38,7 @@ type demo struct {
 
 	// commandLine is the program that kubectl finds as a plugin.
 	commandLine string
+	address     string // of the page that it serves
 	cluster
 	// otherCluster is where the other environment is: in this cluster, or in another one.
 	otherCluster cluster
@@ -152,6 +153,11 @@ func (d *demo) perform(ctx context.Context) error {
 				cancel(fmt.Errorf("the controller ended: %w\n%s", err, lastWords(c.controller.LogFile)))
 			}
 		}()
+	}
+	endPage, err := d.openPage(watched)
+	defer endPage()
+	if err != nil {
+		return err
 	}
 	s, err := newSession(watched, d)
 	if err != nil {

@@ -25,6 +25,7 @@ func (d *demo) guide() {
 	for _, command := range append(commands, d.commands...) {
 		d.print("   %s\n", d.style.bold(command))
 	}
+	d.print("\nIn your browser, if you open it within a minute (later: kubectl rollouts ui):\n\n   %s\n", d.style.bold(d.address))
 }
 
 // comment returns a comment of the shell, for the name of a cluster if it has one.
