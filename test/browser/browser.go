@@ -22,13 +22,21 @@ var programs = []string{"chromium", "chromium-headless-shell", "google-chrome"}
 // Find finds a browser. Without one, the test is skipped, unless it is required.
 func Find(t *testing.T) string {
 	t.Helper()
+	program, found := Program()
+	if !found {
+		Required(t, "there is no browser: run hack/browser.sh, or set CHROMIUM")
+	}
+	return program
+}
+
+// Program returns the path of a browser, if there is one.
+func Program() (path string, found bool) {
 	for _, name := range append([]string{os.Getenv("CHROMIUM")}, programs...) {
 		if path, err := exec.LookPath(name); name != "" && err == nil {
-			return path
+			return path, true
 		}
 	}
-	Required(t, "there is no browser: run hack/browser.sh, or set CHROMIUM")
-	return ""
+	return "", false
 }
 
 // Required ends the test because something is not there: CI must have it.
@@ -47,11 +55,7 @@ type Browser struct{ Ctx context.Context }
 // its own policy.
 func Start(t *testing.T, more ...chromedp.ExecAllocatorOption) Browser {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(Find(t)), chromedp.NoSandbox, chromedp.DisableGPU,
-		chromedp.UserDataDir(t.TempDir()), chromedp.WindowSize(1280, 800), chromedp.Flag("disable-quic", true))
-	allocated, release := chromedp.NewExecAllocator(t.Context(), append(options, more...)...)
-	t.Cleanup(release)
-	ctx, end := chromedp.NewContext(allocated)
+	ctx, end := Open(t.Context(), Find(t), t.TempDir(), more...)
 	t.Cleanup(end)
 	err := chromedp.Listen(ctx, func(event any) {
 		switch event := event.(type) {
@@ -64,9 +68,19 @@ func Start(t *testing.T, more ...chromedp.ExecAllocatorOption) Browser {
 		}
 	})
 	if err != nil {
-		t.Fatalf("start the browser: %v", err)
+		t.Fatalf("listen to the browser: %v", err)
 	}
 	return Browser{ctx}
+}
+
+// Open opens a tab of a headless browser that keeps its files in an empty folder. The returned
+// function ends it.
+func Open(ctx context.Context, program, profile string, more ...chromedp.ExecAllocatorOption) (tab context.Context, end func()) {
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
+		chromedp.UserDataDir(profile), chromedp.WindowSize(1280, 800), chromedp.Flag("disable-quic", true))
+	allocated, release := chromedp.NewExecAllocator(ctx, append(options, more...)...)
+	tab, closeTab := chromedp.NewContext(allocated)
+	return tab, func() { closeTab(); release() }
 }
 
 // Do acts one step after another.

@@ -51,7 +51,7 @@ func (b *bench) measureCommandLine(ctx context.Context, p plan, m measured) erro
 		return err
 	}
 	defer func() { _ = os.RemoveAll(c.home) }()
-	for _, step := range []func(context.Context, measured) error{c.measureStart, c.measureGet, c.measureExplain, c.measureSimulate} {
+	for _, step := range []func(context.Context, measured) error{c.measureStart, c.measureGet, c.measureExplain, c.measureSimulate, c.measurePage} {
 		if err := step(ctx, m); err != nil {
 			return err
 		}

@@ -115,6 +115,13 @@ var commandLineFigures = []figure{
 	{"cli.simulate.year", "s", "`simulate --next 366d`: time", "One Rollout that gets a release each week, at another hour each time, and a schedule that is open on working days. The schedule is in a file."},
 	{"cli.simulate.fleet", "s", "`simulate -A --next 7d`: time", "All Rollouts of the fleet."},
 	{"cli.simulate.memory", "MiB", "`simulate -A --next 7d`: memory", "As above."},
+	{"page.load", "ms", "the page: first rows", "From the first request of a browser with an empty cache to the frame that shows rows. The server has read the fleet."},
+	{"page.bytes", "kB", "the page: first load", "All that is sent to the browser until then, compressed."},
+	{"page.typing", "ms", "the page: a search", fmt.Sprintf("The longest time from a key to the frame that shows its result, of %d keys.", typed)},
+	{"page.nodes", "", "the page: nodes", "The elements of the list."},
+	{"page.tab", "MiB", "the page: memory of the tab", "What its scripts use."},
+	{"page.memory", "MiB", "the page: memory of the server", "Anonymous memory (`RssAnon`) of `ui`, with a tab that shows the list."},
+	{"page.requests", "", "the page: requests at rest", fmt.Sprintf("All requests in %s while the tab shows the list.", pageRest)},
 }
 
 // environmentFigures are the figures of Environments, in the order in which they are shown.
