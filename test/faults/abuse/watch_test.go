@@ -16,7 +16,7 @@ import (
 	"github.com/fluxrollouts/rollout-controller/test/controlplane"
 )
 
-// memory is the highest memory use of the controller.
+// memory is the highest memory use of a process.
 type memory struct {
 	pid int
 
@@ -24,10 +24,15 @@ type memory struct {
 	peak int64
 }
 
-// watchMemory measures until the test is over.
+// watchMemory measures the controller until the test is over.
 func watchMemory(t *testing.T) *memory {
 	t.Helper()
-	m, over := &memory{pid: plane.Controller.PID()}, make(chan struct{})
+	return watchMemoryOf(t, plane.Controller.PID())
+}
+
+func watchMemoryOf(t *testing.T, pid int) *memory {
+	t.Helper()
+	m, over := &memory{pid: pid}, make(chan struct{})
 	go func() {
 		defer close(over)
 		for t.Context().Err() == nil {
