@@ -38,6 +38,9 @@ export async function login(): Promise<void> {
 // browser sends its session, which no script can read.
 export const shared = location.protocol === "https:";
 
+// whatToDo is shown if an answer that would say it was not read: a page that goes ends its requests.
+const whatToDo = shared ? "log in with a token for the API server" : "open the address that the terminal shows";
+
 // post sends JSON, and returns why it was refused; empty if it was not.
 async function post(path: string, body: object): Promise<string> {
   const response = await fetch("/api/v1/" + path, {
@@ -67,7 +70,7 @@ export async function ask(path: string, signal?: AbortSignal, headers?: Record<s
   });
   if (response.ok) return response;
   const said = await response.json().catch(() => ({}));
-  if (response.status === 401) ended.value = said.message ?? "open the address that the terminal shows";
+  if (response.status === 401) ended.value = said.message ?? (ended.value || whatToDo);
   throw new Refused(response.status, said.message ?? response.statusText);
 }
 
