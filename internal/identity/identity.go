@@ -6,7 +6,6 @@ package identity
 
 import (
 	"context"
-	"fmt"
 	"reflect"
 	"strings"
 	"sync"
@@ -15,6 +14,7 @@ import (
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -65,10 +65,11 @@ type Policies struct {
 	seen map[string]sighting
 }
 
-// sighting is a state of an object, and when another one was replaced by it.
+// sighting is a state of an object, and when a change of that object was seen.
 type sighting struct {
-	state   string
-	changed time.Time
+	uid        types.UID
+	generation int64
+	changed    time.Time
 }
 
 // checked is what is known of a policy and its binding.
@@ -120,19 +121,21 @@ func (p *Policies) check(ctx context.Context, name string, o client.Object, comp
 	return checked{since: later(last, changed).Add(takesEffect)}
 }
 
-// remember returns when the object was seen to change; zero if it never was.
+// remember returns when the spec of an object was seen to change; zero if it never was. Of one that
+// was created since the last look, the API server says when that was.
 func (p *Policies) remember(named string, o client.Object) time.Time {
-	state := fmt.Sprint(o.GetUID(), o.GetGeneration())
-	before, known := p.seen[named]
-	if known && before.state != state {
-		before.changed = p.Now()
+	now, before := sighting{uid: o.GetUID(), generation: o.GetGeneration()}, p.seen[named]
+	if before.uid == now.uid {
+		now.changed = before.changed
+		if before.generation != now.generation {
+			now.changed = p.Now()
+		}
 	}
-	before.state = state
 	if p.seen == nil {
 		p.seen = map[string]sighting{}
 	}
-	p.seen[named] = before
-	return before.changed
+	p.seen[named] = now
+	return now.changed
 }
 
 // lastChange returns when an object was created or changed, by the clock of the API server;

@@ -197,6 +197,19 @@ func TestApprovalsCountOnlyWhileThePoliciesAreThoseOfThisVersion(t *testing.T) {
 	}
 }
 
+// A controller that no gate has asked for a while looks late: the policies are in force since
+// they were created, as they are for everybody else.
+func TestPoliciesAreInForceSinceTheirCreation(t *testing.T) {
+	late := time.Now()
+	p := &Policies{Reader: everything, Now: func() time.Time { return late }}
+	NewWithT(t).Expect(p.Identity(t.Context()).Problem).NotTo(BeNil(), "nothing is installed")
+	s := open(t, "approvals", "deploy-user")
+	late = late.Add(time.Hour)
+	s.Expect(p.Identity(t.Context())).To(Equal(s.policies().Identity(t.Context())))
+	s.Expect(everything.Delete(t.Context(), binding(Approvals))).To(Succeed())
+	s.Expect(p.Identity(t.Context()).Problem).NotTo(BeNil())
+}
+
 // A selector that is added and removed again is seen by a process that did not run then.
 func TestASelectorThatIsGoneLeavesATrace(t *testing.T) {
 	s := open(t, "approvals")
