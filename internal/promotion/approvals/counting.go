@@ -46,6 +46,23 @@ func (a Approvals) counting(c Case) []v1alpha1.RolloutApproval {
 	return counting
 }
 
+// unchecked are decisions that were made before names were checked.
+type unchecked struct {
+	given []v1alpha1.RolloutApproval
+	since time.Time
+}
+
+func (a Approvals) unchecked(c Case) unchecked {
+	u := unchecked{since: a.Identity.Since}
+	for _, given := range a.Given {
+		if given.Spec.Version == c.Release.Tag && isOf(&given, c.Rollout) && !a.Identity.vouchesFor(&given) && !c.hasUsed(&given) {
+			u.given = append(u.given, given)
+		}
+	}
+	slices.SortFunc(u.given, newestFirst)
+	return u
+}
+
 // vouchesFor reports whether the name in a decision was checked when it was made.
 func (i Identity) vouchesFor(given *v1alpha1.RolloutApproval) bool {
 	return i.Since.IsZero() || given.CreationTimestamp.After(i.Since)
