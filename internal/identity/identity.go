@@ -124,8 +124,8 @@ func (p *Policies) check(ctx context.Context, name string, o client.Object, comp
 // remember returns when the spec of an object was seen to change; zero if it never was. Of one that
 // was created since the last look, the API server says when that was.
 func (p *Policies) remember(named string, o client.Object) time.Time {
-	now, before := sighting{uid: o.GetUID(), generation: o.GetGeneration()}, p.seen[named]
-	if before.uid == now.uid {
+	now := sighting{uid: o.GetUID(), generation: o.GetGeneration()}
+	if before, known := p.seen[named]; known && before.uid == now.uid {
 		now.changed = before.changed
 		if before.generation != now.generation {
 			now.changed = p.Now()
