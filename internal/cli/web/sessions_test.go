@@ -342,7 +342,7 @@ func TestStreamFollowsTheRightsOfItsViewer(t *testing.T) {
 		if got := f.text(); !strings.Contains(got, `"shop"`) || strings.Contains(got, "canary") || strings.Contains(got, "theirs") {
 			t.Errorf("a change: %q", got)
 		}
-		delete(c.granted.may, "mine")
+		c.granted.change(func(r *roles) { delete(r.may, "mine") })
 		time.Sleep(65 * time.Second)
 		if got := f.text(); !strings.Contains(got, "event: reset") {
 			t.Errorf("lost rights: %q", got)
@@ -357,7 +357,7 @@ func TestStreamFollowsTheRightsOfItsViewer(t *testing.T) {
 		}
 		other := c.enter(t, "user1")
 		f = c.listen(ctx, t, other)
-		c.granted.err = apierrors.NewUnauthorized("revoked")
+		c.granted.change(func(r *roles) { r.err = apierrors.NewUnauthorized("revoked") })
 		time.Sleep(65 * time.Second)
 		if got := f.text(); !strings.HasSuffix(got, "event: end\n\n") {
 			t.Errorf("when the token is revoked: %q", got)

@@ -33,6 +33,13 @@ func (r *roles) review(_ context.Context, namespace string) (bool, error) {
 	return r.may[namespace], r.err
 }
 
+// change changes the rights.
+func (r *roles) change(to func(*roles)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	to(r)
+}
+
 // Proposition 1: whatever changes, rows and rights, whoever follows has the rows that he may
 // list, and was told of no others.
 func TestWhoFollowsHasTheRowsThatHeMayList(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
@@ -352,6 +353,15 @@ func TestUnknownVisitorsReachNoAPIServer(t *testing.T) {
 	}
 	gone := p.user("gone", rbacv1.RoleRef{})
 	p.env.Delete(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: p.env.Namespace, Name: "gone"}})
+	env.Eventually(t, "an API server that knows of it", func() (bool, string) {
+		config := rest.AnonymousClientConfig(plane.RESTConfig())
+		config.BearerToken = gone
+		c, err := client.New(config, client.Options{Scheme: plane.Client().Scheme()})
+		if err == nil {
+			err = c.List(t.Context(), &v1alpha1.RolloutList{})
+		}
+		return apierrors.IsUnauthorized(err), fmt.Sprint(err)
+	})
 	answers := map[string]bool{}
 	for _, token := range []string{gone, gone[:len(gone)-4] + "AAAA", "garbage", ""} {
 		code, body := v.ask(http.MethodPost, "/api/v1/session", `{"token":"`+token+`"}`)
