@@ -33,34 +33,22 @@ type Case struct {
 	Requester string
 }
 
-// counting returns the decisions on the release that no gate has to leave out. A decision on
-// other content is among them, because gates say so.
-func (a Approvals) counting(c Case) []v1alpha1.RolloutApproval {
-	var counting []v1alpha1.RolloutApproval
+// about returns the decisions on the release that no gate has to leave out, and those that do
+// not count because they were made before names were checked. A decision on other content is
+// among them, because gates say so.
+func (a Approvals) about(c Case) (counting, unchecked []v1alpha1.RolloutApproval) {
 	for _, given := range a.Given {
-		if given.Spec.Version == c.Release.Tag && a.Identity.vouchesFor(&given) && isOf(&given, c.Rollout) && !c.hasUsed(&given) {
+		switch {
+		case given.Spec.Version != c.Release.Tag, !isOf(&given, c.Rollout), c.hasUsed(&given):
+		case a.Identity.vouchesFor(&given):
 			counting = append(counting, given)
+		default:
+			unchecked = append(unchecked, given)
 		}
 	}
 	slices.SortFunc(counting, newestFirst)
-	return counting
-}
-
-// unchecked are decisions that were made before names were checked.
-type unchecked struct {
-	given []v1alpha1.RolloutApproval
-	since time.Time
-}
-
-func (a Approvals) unchecked(c Case) unchecked {
-	u := unchecked{since: a.Identity.Since}
-	for _, given := range a.Given {
-		if given.Spec.Version == c.Release.Tag && isOf(&given, c.Rollout) && !a.Identity.vouchesFor(&given) && !c.hasUsed(&given) {
-			u.given = append(u.given, given)
-		}
-	}
-	slices.SortFunc(u.given, newestFirst)
-	return u
+	slices.SortFunc(unchecked, newestFirst)
+	return counting, unchecked
 }
 
 // vouchesFor reports whether the name in a decision was checked when it was made.

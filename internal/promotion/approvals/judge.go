@@ -63,7 +63,7 @@ func (a Approvals) Judge(c Case, gates []Gate) Answer {
 		}
 	}
 	if len(answer.Holds) == 0 {
-		answer.judge(c, gates, a.counting(c), a.unchecked(c))
+		answer.judge(c, gates, a)
 	}
 	return answer
 }
@@ -79,11 +79,12 @@ func (c Case) forgotten() *verdict.Problem {
 
 // judge asks each gate. An override lets the promotion past a gate that accepts its author. It
 // lifts other holds if all accept them.
-func (a *Answer) judge(c Case, gates []Gate, given []v1alpha1.RolloutApproval, unchecked unchecked) {
+func (a *Answer) judge(c Case, gates []Gate, all Approvals) {
+	given, unchecked := all.about(c)
 	var overrides []*v1alpha1.RolloutApproval
 	for _, g := range gates {
 		v, override := g.count(c, given), overrideOf(c, given, g)
-		v.say(unchecked)
+		v.leaveOutUnchecked(unchecked, all.Identity.Since)
 		a.Changes = verdict.Earlier(verdict.Earlier(a.Changes, v.changes), endsAt(override))
 		switch hold := v.hold(c); {
 		case hold == nil:
@@ -197,11 +198,11 @@ func (g Gate) count(c Case, newestFirst []v1alpha1.RolloutApproval) vote {
 	return v
 }
 
-// say says which decisions do not count because nobody has checked their names.
-func (v *vote) say(u unchecked) {
-	for i := range u.given {
-		if v.gate.hears(&u.given[i]) {
-			v.leaveOut(u.given[i].Spec.By.Username, "does not count: names are checked since "+u.since.UTC().Format(time.RFC3339))
+// leaveOutUnchecked says which decisions do not count because nobody has checked their names.
+func (v *vote) leaveOutUnchecked(unchecked []v1alpha1.RolloutApproval, since time.Time) {
+	for i := range unchecked {
+		if v.gate.hears(&unchecked[i]) {
+			v.leaveOut(unchecked[i].Spec.By.Username, "does not count: names are checked since "+since.UTC().Format(time.RFC3339))
 		}
 	}
 }
