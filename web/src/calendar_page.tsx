@@ -4,7 +4,7 @@
 // here are only times of display.
 
 import { useEffect, useState } from "preact/hooks";
-import { Command } from "./parts";
+import { Command, Problems } from "./parts";
 import { read } from "./server";
 import { clean } from "./text";
 import { moment, now, until } from "./time";
@@ -61,13 +61,7 @@ export function CalendarPage() {
   return (
     <article>
       <h1>Schedules of the next 7 days</h1>
-      {[failed, ...(all?.problems ?? [])].map((p) =>
-        p ? (
-          <p class="problem" role="alert" key={p}>
-            {clean(p)}
-          </p>
-        ) : null,
-      )}
+      <Problems of={[failed, ...(all?.problems ?? [])]} />
       {all ? all.schedules.length ? all.schedules.map((s) => <One key={s.kind + s.namespace + s.name} all={all} s={s} />) : <p>There is no schedule: promotions may start at any time.</p> : failed ? null : <p role="status">Reading the schedules…</p>}
       {all?.omitted ? <p class="dim">{all.omitted} further schedules are not shown.</p> : null}
       {all ? <Command text={all.command} note="lists the freezes in a terminal" /> : null}

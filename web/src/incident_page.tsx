@@ -4,7 +4,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { rows } from "./fleet";
-import { Ago, Command, Sign } from "./parts";
+import { Ago, Command, Problems, Sign } from "./parts";
 import { addressOf } from "./router";
 import { read } from "./server";
 import { clean, tag } from "./text";
@@ -72,13 +72,7 @@ export function IncidentPage() {
   return (
     <article>
       <h1>Incidents of the last 24 hours</h1>
-      {[failed, ...(all?.problems ?? [])].map((p) =>
-        p ? (
-          <p class="problem" role="alert" key={p}>
-            {clean(p)}
-          </p>
-        ) : null,
-      )}
+      <Problems of={[failed, ...(all?.problems ?? [])]} />
       {all ? all.lanes.length ? <Lanes all={all} /> : <p>No release has failed, was rolled back or is newly in quarantine.</p> : failed ? null : <p role="status">Reading the Rollouts…</p>}
       {all ? <Command text={all.command} note="lists the quarantines in a terminal" /> : null}
     </article>

@@ -59,3 +59,18 @@ export function Section({ title, children }: { title: string; children: Componen
     </section>
   );
 }
+
+// Problems are what could not be read, each said aloud.
+export function Problems({ of }: { of: (string | undefined)[] }) {
+  return (
+    <>
+      {of.map((p) =>
+        p ? (
+          <p class="problem" role="alert" key={p}>
+            {clean(p)}
+          </p>
+        ) : null,
+      )}
+    </>
+  );
+}
